@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/examine/database"
 )
 
-// answered is the error of an opening by a URL. Where the server has answered it has a finding, as the doctor has it; what it matches stays
-// the same.
+// answered is the error of an opening by a URL. Where the server has answered it has a finding, as
+// the doctor has it; what it matches stays the same.
 func answered(ctx context.Context, err error, connector sqldriver.Connector, to *mysql.Config, asked *Options) error {
 	var says *mysql.MySQLError
 	if !errors.As(err, &says) || errors.As(err, new(*driver.FindingError)) {
@@ -50,7 +50,8 @@ func answered(ctx context.Context, err error, connector sqldriver.Connector, to 
 	return &driver.FindingError{Finding: f, Err: err}
 }
 
-// accountOf asks for the name by which the server knows its user, as statements have it. Whoever has no right to the database is asked for in the server's error.
+// accountOf returns the server's name of its user, in the form of statements. If the user has no
+// right to the database, the name is in the server's error.
 func accountOf(ctx context.Context, c sqldriver.Connector, user, says string) string {
 	if _, after, ok := strings.Cut(says, "for user '"); ok { // 'USER'@'HOST' to database
 		if name, _, ok := strings.Cut(after, "' to database"); ok {

@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// pool returns one of connections to the database test of the superuser, with settings of the session.
+// pool returns one of connections to the database test of the superuser, with settings of the
+// session.
 func pool(t *testing.T, s *servertest.Server, settings map[string]string) *sql.DB {
 	t.Helper()
 	c := mysql.NewConfig()
@@ -79,7 +80,8 @@ func asks(ctx context.Context, db *sql.DB, statement string) (all [][]string, er
 	return all, rows.Err()
 }
 
-// client is a session as the driver will have it, without what the driver does for its callers: every method is one statement.
+// client is a session as the driver will have it, without what the driver does for its callers:
+// every method is one statement.
 type client struct {
 	t     *testing.T
 	db    *sql.DB

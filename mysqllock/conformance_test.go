@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) { rowsConform(t, drivertest.Laws()[:7]) }
 
-// The other laws are tried beside those, on a server of their own, which they restart. Both mostly wait.
+// The other laws are tried beside those, on a server of their own, which they restart. Both mostly
+// wait.
 func TestConformanceToTheOthers(t *testing.T) { rowsConform(t, drivertest.Laws()[7:]) }
 
 func rowsConform(t *testing.T, laws []drivertest.Law) {
@@ -39,15 +40,16 @@ type harness struct {
 	url string
 }
 
-// newHarness is one on a server at url. A handoff opens a gate, and locks new ones now and then; of permits, where who waits polls, a look may
-// be under way, and a slow release lets some pass.
+// newHarness is one on a server at url. A handoff opens a gate, and locks new ones now and then; of
+// permits, where who waits polls, a look may be under way, and a slow release lets some pass.
 func newHarness(s storetest.Server, url string) harness {
 	return harness{storetest.NewHarness(storetest.Store{
 		Server: s, URL: url, Request: asked, Notice: opened.Match, Budget: drivertest.Budget{Acquire: 1, Release: 1, Handoff: 6},
 	}), url}
 }
 
-// asked tells queries. Each begins a packet, since a connection has one under way: its length in three bytes, the number 0, and what it is.
+// asked tells queries. Each begins a packet, since a connection has one under way: its length in
+// three bytes, the number 0, and what it is.
 func asked(p []byte) bool { return len(p) > 4 && p[3] == 0 && p[4] == 3 }
 
 // opened is what a claim is told behind a gate that is open.

@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// Stands implements connlock.Store. Who waits is shown where his statement says for what. A
+// Stands implements connlock.Store. A waiter is shown if its statement says what it waits for. A
 // connection's public id is made of its number and its end below.
 func (d *connDriver) Stands(ctx context.Context, name string) (all []connlock.Standing, err error) {
 	key, err := d.key(d.place, name)

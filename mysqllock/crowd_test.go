@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
-// Claims that give up together leave by one statement, which says of each whether it held until then, lets in whoever is next, and has who stood
-// behind them look by whom he is held up now.
+// Claims that give up together leave by one statement, which says of each whether it held until
+// then, lets in whoever is next, and has who stood behind them look by whom he is held up now.
 func TestLeavesTogether(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -20,14 +20,15 @@
 // or time zone of the connection is. Nothing that it sets outlives it, and no connection of a
 // program's pool is kept while a lock is held or waited for.
 //
-// A driver that dials for itself, by its URL or [NewConnector], is told when a mutex or a write
-// lock may be held: each process holds a lock by GET_LOCK for each of its claims, and who waits
-// behind a claim waits for that. Beyond [Options].MaxWaiting, over a program's pool, for readers
-// and for permits, who waits asks: the first in line 40 times a second, the others 4 times, by a
-// look that locks nothing.
+// In a driver that dials for itself, by its URL or [NewConnector], a claim for a mutex or a write
+// lock waits without polling: each process holds a lock by GET_LOCK for each of its claims, and a
+// claim waits for the lock of the claim before it. Beyond [Options].MaxWaiting, over a program's
+// pool, for readers and for permits, claims poll: the first in line 40 times a second, the others 4
+// times, by a statement that locks nothing.
 //
-// A request whose answer is lost is asked again. It carries the time by which it is void, by the
-// database's clock, so that one which a network held back takes no lock for nobody.
+// A request whose answer is lost is sent again. It carries the time by which it is void, by the
+// database's clock, so that a request which a network held back takes no lock that nobody would
+// release.
 //
 // # What it promises
 //

@@ -102,7 +102,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// What an administrator or a program may set does not break anything, and is as it was afterwards, on a pool of one connection.
+// What an administrator or a program may set does not break anything, and is as it was afterwards,
+// on a pool of one connection.
 func TestHostileSettings(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -173,7 +174,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// With innodb_snapshot_isolation, which MariaDB 11.8 has by default, who waited for the row of a line that was changed is told so by an error, and asks again.
+// With innodb_snapshot_isolation, which MariaDB 11.8 has by default, who waited for the row of a
+// line that was changed is told so by an error, and asks again.
 func TestSnapshotIsolation(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -204,7 +206,8 @@ func TestReadOnlyTransactions(t *testing.T) {
 	asks(t, a, mutex("read-only"), true) // over a connection from before
 }
 
-// What was sent over a connection that a program left in a transaction is refused, and its transaction is not touched.
+// What was sent over a connection that a program left in a transaction is refused, and its
+// transaction is not touched.
 func TestTransactionLeftOpen(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

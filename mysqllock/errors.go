@@ -47,7 +47,7 @@ func undone(err error) bool {
 	return c == lockTimeout || c == deadlock || c == changed || !errors.As(err, new(unconnected)) && errors.Is(err, sqldriver.ErrBadConn)
 }
 
-// unknown reports whether nobody can say what came of a statement: there was no answer, or it was
+// unknown reports whether the outcome of a statement is unknown: there was no answer, or it was
 // ended from outside, where no handler of a procedure sees it: by a shutdown, an error of a commit,
 // KILL, or a limit of its time.
 func unknown(err error) bool {

@@ -49,7 +49,7 @@ func (d *connDriver) Examine(ctx context.Context, e driver.Exam) ([]driver.Findi
 type examination struct {
 	d     *Driver
 	made  []string    // of the schema, what the technique uses
-	tries [][2]string // tables, and statements that change nothing of them, and are refused to who may not do the like
+	tries [][2]string // tables, and statements that change nothing of them, and are refused to a user without the right
 	found []driver.Finding
 }
 
@@ -82,7 +82,8 @@ func (x *examination) all(ctx context.Context, e driver.Exam, own bool) (err err
 	return err
 }
 
-// tables looks whether what the schema makes is there, by an engine that has transactions, and what the user may do with it.
+// tables checks whether the tables and procedures of the schema are there, by an engine that has
+// transactions, and what the user may do with it.
 func (x *examination) tables(ctx context.Context) error {
 	prefix := x.d.options.Prefix
 	rows, err := x.texts(ctx, "select table_name, case when table_type = 'BASE TABLE' then ifnull(engine, 'none') else 'InnoDB' end from information_schema.tables where table_schema = database() union all "+
@@ -148,7 +149,7 @@ func (x *examination) tables(ctx context.Context) error {
 	return nil
 }
 
-// triggers looks for what somebody has put on the tables.
+// triggers checks for triggers on the tables.
 func (x *examination) triggers(ctx context.Context) error {
 	const quoted = "concat('`', replace(%s, '`', '``'), '`')"
 	name := func(column string) string { return fmt.Sprintf(quoted, column) }
@@ -175,7 +176,7 @@ func (x *examination) triggers(ctx context.Context) error {
 	return nil
 }
 
-// waiting tells how those who wait are told.
+// waiting reports how claims wait.
 func (d *Driver) waiting(ctx context.Context) driver.Finding {
 	f := driver.Finding{Title: "waiting", Seen: "who waits behind a mutex or a write lock is told"}
 	if !d.owned {

@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/examine/examinetest"
 )
 
-// A server that answers and cannot be had locks from is no silent one: what is wrong is a finding, for whoever opens it as well.
+// A server that answers and cannot be had locks from is no silent one: what is wrong is a finding,
+// for whoever opens it as well.
 func TestDoctor_Opening(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, flushes)

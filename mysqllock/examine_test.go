@@ -100,7 +100,8 @@ func TestDoctor_Settings(t *testing.T) {
 	finds(t, "session, and no procedure depart", bySession(s), nil)
 }
 
-// What a server loses in a crash of the machine is told of its binary log and its pages, too, and a log that takes no locks.
+// What a server loses in a crash of the machine is told of its binary log and its pages, too, and a
+// log that takes no locks.
 func TestDoctor_Logs(t *testing.T) {
 	t.Parallel()
 	finds(t, "a server that flushes nothing", migrated(t).URL(), examinetest.Levels{"flushing": examinetest.Warn})
@@ -121,7 +122,8 @@ func TestDoctor_Logs(t *testing.T) {
 	says("innodb_doublewrite", examinetest.Levels{"flushing": examinetest.Warn, "binary log": examinetest.Bad})
 }
 
-// Who would take the primary's place is told from whom commits wait for, and a replica that takes writes is told of.
+// Who would take the primary's place is told from whom commits wait for, and a replica that takes
+// writes is told of.
 func TestDoctor_Failover(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, flushes, "--log-bin=log", "--server-id=1", "--binlog-format=ROW", "--sync-binlog=1", "--rpl-semi-sync-master-timeout=60000")
@@ -177,7 +179,8 @@ func TestDoctor_Rights(t *testing.T) {
 	}
 }
 
-// Connections that are nearly used up are told of the user and of the server; and a wait that nobody tells of its end.
+// Connections that are nearly used up are told of the user and of the server; and a wait that
+// nobody tells of its end.
 func TestDoctor_Connections(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, flushes)

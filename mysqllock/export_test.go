@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// LeaveTogether has claims leave the line of a name by one request, and reports of each whether it was held until now.
+// LeaveTogether has claims leave the line of a name by one request, and reports of each whether it
+// was held until now.
 func LeaveTogether(ctx context.Context, d driver.Driver, name string, all ...rowline.Member) ([]bool, error) {
 	was, _, err := any(rows{d.(*Driver).server}).(rowline.BatchReleaser).ReleaseBatch(ctx, name, all, 5*time.Second)
 	return was, err

@@ -24,7 +24,8 @@ type front struct {
 	dials atomic.Int64
 }
 
-// pool is one of connections that are dialled by the name, as a user whom read_only binds, which root is not.
+// pool is one of connections that are dialled by the name, as a user whom read_only binds, which
+// root is not.
 func (f *front) pool(t *testing.T) *sql.DB {
 	t.Helper()
 	c, _, err := mysqllock.ParseURL(strings.Replace(f.to.Load().URL(), "root@", "app@", 1))
@@ -57,7 +58,8 @@ func (f *front) user(t *testing.T) driver.Session {
 	return a
 }
 
-// A primary is lost, and a replica that lacks its last commits takes its place: who held a lock is told that it is gone, and tokens grow.
+// A primary is lost, and a replica that lacks its last commits takes its place: who held a lock is
+// told that it is gone, and tokens grow.
 func TestS18_AReplicaIsPromoted(t *testing.T) {
 	t.Parallel()
 	primary := migrated(t, "--log-bin=log", "--server-id=1", "--binlog-format=ROW")
@@ -108,7 +110,8 @@ func TestS18_AReplicaIsPromoted(t *testing.T) {
 	leaves(t, lasts, kept, true)
 }
 
-// A server that has become read-only, be it by its setting or for good, is left: the next request dials anew.
+// A server that has become read-only, be it by its setting or for good, is left: the next request
+// dials anew.
 func TestReadOnlyServerIsLeft(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -157,7 +160,8 @@ func created(t *testing.T, s *servertest.Server, query string) (text string) {
 	return text
 }
 
-// Servers on which locks would not exclude, or not be kept, are refused with the reason where their settings show it.
+// Servers on which locks would not exclude, or not be kept, are refused with the reason where their
+// settings show it.
 func TestS15_ServersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]struct {

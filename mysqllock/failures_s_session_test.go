@@ -16,7 +16,8 @@ import (
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
-// A proxy that hands a client's statements to connections that all share: what was taken by one is given back, or lost, by another.
+// A proxy that hands a client's statements to connections that all share: what was taken by one is
+// given back, or lost, by another.
 func TestS02_TheConnectionIsSwapped(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -57,7 +58,8 @@ func TestS06_AWaitOfASessionIsGivenUp(t *testing.T) {
 	})
 }
 
-// A wait is cancelled by the name of its connection's own lock: where that has ended, and its number is another one's by now, nothing is.
+// A wait is cancelled by the name of its connection's own lock: where that has ended, and its
+// number is another one's by now, nothing is.
 func TestS06_ACancelHitsNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -138,7 +140,8 @@ func TestS07_ARenewalIsLeftRunning(t *testing.T) {
 	storetest.RenewalUnanswered(t, s, bySession(s))
 }
 
-// Names of any length and kind have a key that both servers take as it is, and no two have the same.
+// Names of any length and kind have a key that both servers take as it is, and no two have the
+// same.
 func TestS14_KeysOfNames(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -164,8 +167,8 @@ func TestS14_KeysOfNames(t *testing.T) {
 	}
 }
 
-// A server before MySQL 5.7 gives back a lock for the next one, and one of a group has locks that the others have, too. Neither is to be had
-// here, so the questions are changed on their way.
+// A server before MySQL 5.7 gives back a lock for the next one, and one of a group has locks that
+// the others have, too. Neither is to be had here, so the questions are changed on their way.
 func TestS13S15_ServersWithoutSuchLocks(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

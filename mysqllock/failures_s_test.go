@@ -73,7 +73,8 @@ func kill(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// Connections that are ended, idle or not, a restart and a crash end no lock; and when the session was ended in the database, the holder is told.
+// Connections that are ended, idle or not, a restart and a crash end no lock; and when the session
+// was ended in the database, the holder is told.
 func TestS07S08_ConnectionsAreLost(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -159,7 +160,8 @@ func TestS16S17_TokensGrow(t *testing.T) {
 	grows("after a crash")
 }
 
-// A claim that waits looks by itself. That renews nothing: what else its session has goes when nobody renews it.
+// A claim that waits looks by itself. That renews nothing: what else its session has goes when
+// nobody renews it.
 func TestWaitRenewsNothing(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -72,7 +72,8 @@ func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
 	storetest.ClockIsOff(t, s)
 }
 
-// A request that has waited for the row of a line reads the time when it has it, and so writes an end that is not over earlier.
+// A request that has waited for the row of a line reads the time when it has it, and so writes an
+// end that is not over earlier.
 func TestS11_TheTimeIsReadWhereItIsWritten(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -103,7 +104,8 @@ func TestS11_TheTimeIsReadWhereItIsWritten(t *testing.T) {
 	}
 }
 
-// What the program has locked by GET_LOCK on a connection of its pool stays so: before MySQL 5.7 the next GET_LOCK there would end it.
+// What the program has locked by GET_LOCK on a connection of its pool stays so: before MySQL 5.7
+// the next GET_LOCK there would end it.
 func TestS13_LocksOfTheProgramStay(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -118,7 +120,8 @@ func TestS13_LocksOfTheProgramStay(t *testing.T) {
 	}
 }
 
-// Two names are one lock if they are the same bytes, and only then: neither case, accents, blanks at the end nor length bring two together.
+// Two names are one lock if they are the same bytes, and only then: neither case, accents, blanks
+// at the end nor length bring two together.
 func TestS14_NamesAreBytes(t *testing.T) {
 	t.Parallel()
 	s := servertest.MariaDB(t, "--character-set-server=latin1", "--lower-case-table-names=1")
@@ -147,8 +150,9 @@ func TestS14_NamesAreBytes(t *testing.T) {
 	})
 }
 
-// How many rows an UPDATE is said to have met depends on the client: those that are there, or those that differ from before. So what writes
-// what stood there already is no loss: here two renewals in the same microsecond.
+// How many rows an UPDATE is said to have met depends on the client: those that are there, or those
+// that differ from before. So what writes what stood there already is no loss: here two renewals in
+// the same microsecond.
 func TestS24_WhatStoodThereAlready(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

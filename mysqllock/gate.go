@@ -14,9 +14,9 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// gates tell claims that wait, by locks of GET_LOCK. Each claim has a gate, which is such a lock.
-// Its process holds the gate from before the claim joins its line until after it has left. A claim
-// that waits behind another one waits for the other one's gate, and then looks at the line.
+// gates wake claims that wait, by locks of GET_LOCK. Each claim has a gate, which is such a lock.
+// Its process holds the gate from before the claim joins its line until after it was released. A
+// claim that waits behind another one waits for the other one's gate, and then reads the line.
 //
 // So the order is that of the lines alone. A gate is opened once, for good, and a late claim finds
 // it open. A gate behind which no claim stood, as the line says, is used again. All gates of a
@@ -292,7 +292,7 @@ func (g *gates) check(ctx context.Context) error {
 		ids = append(ids, mine.id)
 	}
 	g.mu.Unlock()
-	if err = g.each(ctx, "get_lock", ", 1", ids); err != nil { // somebody may just look whether it is open
+	if err = g.each(ctx, "get_lock", ", 1", ids); err != nil { // another session may be testing whether it is open
 		return err
 	}
 	return g.fill(ctx)

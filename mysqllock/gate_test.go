@@ -57,7 +57,8 @@ func becomes(t *testing.T, s *servertest.Server, query string, n int) {
 	}
 }
 
-// waiting counts those who wait behind gates, rowWaits those who wait for rows, and locked the gates that are.
+// waiting counts those who wait behind gates, rowWaits those who wait for rows, and locked the
+// gates that are.
 const (
 	waiting  = "select count(*) from information_schema.processlist where state = 'User lock'"
 	rowWaits = "select variable_value from information_schema.global_status where variable_name = 'innodb_row_lock_current_waits'"
@@ -92,7 +93,8 @@ func patient(t *testing.T, s *servertest.Server) {
 	execute(t, s, "drop procedure interlock_look", "create procedure interlock_look("+strings.Replace(look, "p_gate), 1)", "p_gate), 1000)", 1))
 }
 
-// A claim that waits behind a gate is woken by its opening alone, whose claims never look by themselves here, and in the order of the line.
+// A claim that waits behind a gate is woken by its opening alone, whose claims never look by
+// themselves here, and in the order of the line.
 func TestGatesOpenInOrder(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -118,7 +120,8 @@ func TestGatesOpenInOrder(t *testing.T) {
 	}
 }
 
-// Who waits behind a gate locks nothing that the one before it needs to leave, also without autocommit.
+// Who waits behind a gate locks nothing that the one before it needs to leave, also without
+// autocommit.
 func TestWhoWaitsLocksNothing(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, "--autocommit=0")
@@ -160,7 +163,8 @@ func TestConnectionsAreFew(t *testing.T) {
 	}
 }
 
-// A gate whose connection the server ends, idle or not, is locked again by the next renewal, and who waited behind it is told.
+// A gate whose connection the server ends, idle or not, is locked again by the next renewal, and
+// who waited behind it is told.
 func TestGatesAreLockedAgain(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -223,7 +227,8 @@ func TestMoreThanMayWait(t *testing.T) {
 	woken.Wait()
 }
 
-// Whoever takes away a claim has not its gate, which stays locked, and whoever waits there sees it all the same.
+// Whoever takes away a claim has not its gate, which stays locked, and whoever waits there sees it
+// all the same.
 func TestClaimsTakenAwayByHand(t *testing.T) {
 	t.Parallel()
 	for how, settings := range map[string][]string{"break": nil, "finish": {"--autocommit=0", "--transaction-isolation=SERIALIZABLE"}} {

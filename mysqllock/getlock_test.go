@@ -39,7 +39,8 @@ func byHand(t *testing.T, s *servertest.Server) func(query string) int {
 	}
 }
 
-// threads returns what counts the connections of sessions: each has a lock whose name is of its number.
+// threads returns what counts the connections of sessions: each has a lock whose name is of its
+// number.
 func threads(t *testing.T, s *servertest.Server) func() int {
 	t.Helper()
 	count := byHand(t, s)
@@ -49,7 +50,8 @@ func threads(t *testing.T, s *servertest.Server) func() int {
 	}
 }
 
-// A session has one connection, and one more for each claim that waits or has waited; above the cap it is said.
+// A session has one connection, and one more for each claim that waits or has waited; above the cap
+// it is said.
 func TestConnectionsOfASession(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -88,7 +90,8 @@ func TestConnectionsOfASession(t *testing.T) {
 	}
 }
 
-// Each form does the same: with a sequence and without, over a stream of our own, and over a client's connector that nobody can look into.
+// Each form does the same: with a sequence and without, over a stream of our own, and over a
+// client's connector that nobody can look into.
 func TestFormsOfSession(t *testing.T) {
 	t.Parallel()
 	for form, migrate := range map[string]func(context.Context, *sql.DB) error{
@@ -298,7 +301,8 @@ func TestSessionIsNotReentrant(t *testing.T) {
 	leaves(t, a, two, true)
 }
 
-// The rights that the page gives for the technique are enough, and they alone are what the user has here.
+// The rights that the page gives for the technique are enough, and they alone are what the user has
+// here.
 func TestRightsOfSession(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
-// Whatever is set for a whole server, the tables are made, and locks are kept, by connections that find it so from the beginning.
+// Whatever is set for a whole server, the tables are made, and locks are kept, by connections that
+// find it so from the beginning.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
@@ -36,7 +37,8 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// A server that has no connection left says so to whoever asks. It loses nothing, and when it has some again all goes on.
+// A server that has no connection left says so to whoever asks. It loses nothing, and when it has
+// some again all goes on.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

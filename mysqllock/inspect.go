@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// look returns lines, without the claims of sessions whose time is over.
+// look returns lines, without the claims of expired sessions.
 func (d *Driver) look(ctx context.Context, prefix string, alone bool) (lines []driver.Line, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
@@ -90,9 +90,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 }
 
 // wake ends the waits behind gates for a name, since the gate of a claim stays locked until its
-// process knows that the claim was broken. A wait that is seen here may have looked at the line
-// before the break; one that is not seen looks after it. If the user may not wake it, it looks
-// within a second.
+// process knows that the claim was broken. A wait that is seen here may have read the line before
+// the break; one that is not seen reads it after that. If the user may not wake it, it reads the
+// line within a second.
 func (d *Driver) wake(ctx context.Context, name string) {
 	a, err := d.send(ctx, fmt.Sprintf("select id from information_schema.processlist where info like 'call %slook(x''%x''%%' and info not like '%%null)'", d.options.Prefix, name), "")
 	for _, f := range a.rows {
@@ -105,10 +105,11 @@ func (d *Driver) wake(ctx context.Context, name string) {
 	}
 }
 
-// watchPeriod is how often Watch looks.
+// watchPeriod is how often Watch reads the lines.
 const watchPeriod = 100 * time.Millisecond
 
-// Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
+// Watch implements driver.Watcher: it reads the lines ten times a second and yields what has
+// changed.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
 	return driver.PollLine(ctx, watchPeriod, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }

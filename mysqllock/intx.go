@@ -18,18 +18,18 @@ type TxOptions struct {
 }
 
 // InTx takes the lock of a name and holds it until the transaction ends, or rolls back to a
-// savepoint from before. It waits for whoever has it, as long as ctx and the transaction's
-// innodb_lock_wait_timeout allow. The token is larger than those of all who held before, and
-// remains so whoever rolls back; once this transaction has committed, it does so whatever crashes.
-// After an error the transaction is to be rolled back.
+// savepoint from before. It waits while another holds it, as long as ctx and the transaction's
+// innodb_lock_wait_timeout allow. The token is larger than those of all earlier holders, whichever
+// transactions roll back, and, once this one has committed, whatever crashes. After an error the
+// transaction has to be rolled back.
 //
 // At REPEATABLE READ, the server's default, a transaction reads what was there at its first SELECT.
 // InTx should be before that: where others have held the lock since, it fails with an error that
 // matches [driver.ErrNotSent], and the transaction is to be begun anew. At READ COMMITTED it may be
 // anywhere.
 //
-// It excludes who takes the same name by InTx, or by technique rowlock, and nobody else. What is no
-// name of a mutex is refused.
+// It excludes others who take the same name by InTx, or by technique rowlock, and nobody else. A
+// name that a mutex cannot have is refused.
 func InTx(ctx context.Context, tx *sql.Tx, name string, o *TxOptions) (fence uint64, err error) {
 	if o == nil {
 		o = &TxOptions{}
@@ -55,7 +55,7 @@ func hold(ctx context.Context, tx *sql.Tx, name string, o *Options) (uint64, err
 	switch c := code(err); {
 	case err == nil && len(rows) == 0:
 		return 0, errNothing
-	case c == changed: // innodb_snapshot_isolation, which has the server look, too
+	case c == changed: // by innodb_snapshot_isolation the server checks that, too
 		return 0, fmt.Errorf("%w: %w: %w", driver.ErrNotSent, errStale, err)
 	case c == lockTimeout:
 		return 0, fmt.Errorf("%w: somebody else has had the lock as long as innodb_lock_wait_timeout lets a statement wait: roll the transaction back: %w", driver.ErrNotSent, err)

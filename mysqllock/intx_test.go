@@ -74,8 +74,8 @@ func number(err error) uint16 {
 	return 0
 }
 
-// Two clients count under the lock, each by what it reads. Whatever the isolation, and whatever was read before, no number is lost
-// without an error; and tokens come in the order of the counts.
+// Two clients count under the lock, each by what it reads. Whatever the isolation, and whatever was
+// read before, no number is lost without an error; and tokens come in the order of the counts.
 func TestInTxCounts(t *testing.T) {
 	t.Parallel()
 	turns := 200
@@ -156,7 +156,8 @@ func once(t *testing.T, db *sql.DB, level sql.IsolationLevel, table, before stri
 	return tx.Commit()
 }
 
-// What was read before the lock was had is an error where others have had it since, also of a snapshot that was asked for, and by a server that looks itself.
+// What was read before the lock was had is an error where others have had it since, also of a
+// snapshot that was asked for, and by a server that looks itself.
 func TestInTxRefusesAStaleSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"MariaDB", "MySQL"} {
@@ -189,7 +190,8 @@ func TestInTxRefusesAStaleSnapshot(t *testing.T) {
 	}
 }
 
-// Until the transaction ends nobody else has the name, others have other names, new ones too, and no token comes twice, whoever rolls back.
+// Until the transaction ends nobody else has the name, others have other names, new ones too, and
+// no token comes twice, whoever rolls back.
 func TestInTxHoldsUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"MariaDB", "MySQL"} {
@@ -229,7 +231,8 @@ func TestInTxHoldsUntilTheEnd(t *testing.T) {
 	}
 }
 
-// A token that a transaction has committed is not drawn again after a crash right then, also where the clock was set back.
+// A token that a transaction has committed is not drawn again after a crash right then, also where
+// the clock was set back.
 func TestInTxTokensSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	for form, migrate := range map[string]func(context.Context, *sql.DB) error{

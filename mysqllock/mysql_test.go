@@ -17,7 +17,8 @@ type elsewhere string
 func (e elsewhere) Addr() string                { return string(e) }
 func (elsewhere) Restart(context.Context) error { panic("it is not ours") }
 
-// visitor is a harness on a server that somebody else runs: all that another one is but a Restarter.
+// visitor is a harness on a server that somebody else runs: all that another one is but a
+// Restarter.
 type visitor struct{ stays }
 
 type stays interface {
@@ -33,8 +34,8 @@ type stays interface {
 // Cannot implements drivertest.Abstainer.
 func (visitor) Cannot(string) string { return "the server is somebody else's, and is not restarted" }
 
-// The suite on a server that runs already: a real MySQL, by make proof-mysql URL=mysql://root@127.0.0.1:3306/test. Without one it is a MariaDB, so
-// that this is known to work.
+// The suite on a server that runs already: a real MySQL, by make proof-mysql
+// URL=mysql://root@127.0.0.1:3306/test. Without one it is a MariaDB, so that this is known to work.
 func TestConformanceElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the suite once more: make proof, or make proof-mysql URL=mysql://USER@HOST:PORT/DATABASE")

@@ -28,7 +28,7 @@ func New(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
 
 // NewConnector makes a driver that dials for itself, by a connector of the client
 // github.com/go-sql-driver/mysql, and otherwise is as New has it. It has a connection for what it
-// holds and one for each claim that waits, and is told when that may be held.
+// holds and one for each claim that waits, so that claims need not poll.
 func NewConnector(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return dialling(ctx, c, o) })
 }
@@ -87,8 +87,8 @@ func (d *Driver) keep(ctx context.Context) {
 	d.gates, d.sessions.Gates = g, rows{d.server}
 }
 
-// inspect looks at the server and at the tables. It does so in a transaction, which it ends:
-// without autocommit a look would begin one.
+// inspect checks the server and the tables. It does so in a transaction, which it ends: without
+// autocommit a query would begin one.
 func (d *Driver) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func newConnDriver(ctx context.Context, of *Driver, c sqldriver.Connector) (driv
 	return d, nil
 }
 
-// survey looks at the server.
+// survey checks the server.
 func (d *connDriver) survey(ctx context.Context) error {
 	if d.connector == nil {
 		return fmt.Errorf("%w: technique %s keeps connections, and those of a pool are the program's: open the store by its URL, or by NewConnector", driver.ErrRefused, d.options.Technique)

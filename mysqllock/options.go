@@ -16,22 +16,22 @@ type Options struct {
 	// "session", by GET_LOCK, or "rowlock", by SELECT … FOR UPDATE.
 	Technique string
 
-	// Keys is how technique session makes the key of a name: "interlock", the default; as others do,
-	// to share locks with them, "dotnet" or "django_mysql"; or "name": the name is the key.
+	// Keys is how technique session makes the key of a name: "interlock", the default; as others
+	// do, to share locks with them, "dotnet" or "django_mysql"; or "name": the name is the key.
 	Keys string
 
-	// Prefix begins the names of the tables and procedures; default "interlock_". It is made of a-z,
-	// 0-9 and _.
+	// Prefix begins the names of the tables and procedures; default "interlock_". It is made of
+	// a-z, 0-9 and _.
 	Prefix string
 
-	// MaxWaiting is how many claims may wait at once on a connection each, to be told: of rows 8 by
-	// default, and the others ask; of a session of the other techniques 32, and the others are
-	// refused.
+	// MaxWaiting is how many claims may wait at once on a connection each, without polling: of
+	// technique rows 8 by default, and the others poll; of a session of the other techniques 32,
+	// and the others are refused.
 	MaxWaiting int
 
-	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3
-	// s. A request without an answer leaves its outcome open: the core then releases the claim until
-	// that is certain.
+	// Timeout is how long the server may take for one answer, at most the TTL of a session; default
+	// 3 s. A request without an answer leaves its outcome open: the core then releases the claim
+	// until that is certain.
 	Timeout time.Duration
 
 	Logger *slog.Logger // default slog.Default()

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The rights that each section of the backend's page gives are enough for what the section is about, and they alone are what a user has here.
+// The rights that each section of the backend's page gives are enough for what the section is
+// about, and they alone are what a user has here.
 func TestRightsOfThePage(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

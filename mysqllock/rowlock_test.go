@@ -17,7 +17,8 @@ import (
 
 func byRow(s *servertest.Server) string { return s.URL() + "?technique=rowlock" }
 
-// Beside what a session sends there is a statement that looks for the row, one that makes it for a new name, and one that draws the token.
+// Beside what a session sends there is a statement that looks for the row, one that makes it for a
+// new name, and one that draws the token.
 func TestConformanceOfRowlock(t *testing.T) {
 	t.Parallel()
 	laws := slices.DeleteFunc(storetest.InShort("Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Also_Parallel"), func(l drivertest.Law) bool {
@@ -26,8 +27,9 @@ func TestConformanceOfRowlock(t *testing.T) {
 	conforms(t, migrated(t, "--max-connections=700"), "rowlock", drivertest.Budget{Acquire: 4, Release: 1, Handoff: 2}, laws)
 }
 
-// In a table of three rows, where the optimiser may find it cheaper to read all than to use an index, the row of a name is found by the primary key, and no lock
-// of one name keeps anybody from another one.
+// In a table of three rows, where the optimiser may find it cheaper to read all than to use an
+// index, the row of a name is found by the primary key, and no lock of one name keeps anybody from
+// another one.
 func TestRowlocksOfASmallTable(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"MariaDB", "MySQL"} {
@@ -63,7 +65,8 @@ func TestRowlocksOfASmallTable(t *testing.T) {
 	}
 }
 
-// A program's transaction has made the row of a name and has not ended: it has the lock. Whatever it does then, who waits has it next.
+// A program's transaction has made the row of a name and has not ended: it has the lock. Whatever
+// it does then, who waits has it next.
 func TestS12_ANameInTheMaking(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"MariaDB", "MySQL"} {

@@ -138,7 +138,8 @@ func TestAStepInsideATransactionIsRefused(t *testing.T) {
 	}
 }
 
-// What somebody sees whose session is over is looked at again under the lock of its row: a renewal that is under way keeps it alive.
+// What somebody sees whose session is over is looked at again under the lock of its row: a renewal
+// that is under way keeps it alive.
 func TestRenewalWinsAgainstWhoSawItOver(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -220,7 +221,8 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// The clock of a step is that of the server, whatever the time zone, in the hour that summer time repeats, too.
+// The clock of a step is that of the server, whatever the time zone, in the hour that summer time
+// repeats, too.
 func TestClockKnowsNoTimeZone(t *testing.T) {
 	t.Parallel()
 	s, err := servertest.StartMariaDB(t.Context(), servertest.Options{Clock: true, Env: []string{"TZ=Europe/Berlin"}})
@@ -252,7 +254,8 @@ func TestClockKnowsNoTimeZone(t *testing.T) {
 	}
 }
 
-// A binary log of statements cannot have what is done at READ COMMITTED: the server refuses it, and nothing is changed.
+// A binary log of statements cannot have what is done at READ COMMITTED: the server refuses it, and
+// nothing is changed.
 func TestBinaryLogs(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]uint16{"ROW": 0, "MIXED": 0, "STATEMENT": 1665} {

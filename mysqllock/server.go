@@ -15,7 +15,7 @@ import (
 type server struct {
 	db      *sql.DB
 	options Options
-	gates   *gates // nil where nobody can be told, so that claims which wait ask
+	gates   *gates // nil over a program's pool: claims that wait poll
 }
 
 // reply is what came of a request: the rows of all results of its statement.

@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Opening a session takes out those that ended long ago, and looks at a few, however many there are: who looked at all, to lock what has ended,
-// kept everybody else who opened waiting, and filled the server's memory with locks.
+// Opening a session takes out those that ended long ago, and looks at a few, however many there
+// are: who looked at all, to lock what has ended, kept everybody else who opened waiting, and
+// filled the server's memory with locks.
 func TestOpeningSweepsAFew(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -38,7 +38,8 @@ func draws(t *testing.T, db *sql.DB) uint64 {
 	return uint64(integer(rows[0][0]))
 }
 
-// Tokens grow by the stride, whatever is rolled back, crashes right after a draw, or sets the clock back; and both at once.
+// Tokens grow by the stride, whatever is rolled back, crashes right after a draw, or sets the clock
+// back; and both at once.
 func TestTokensOfAllFormsGrow(t *testing.T) {
 	t.Parallel()
 	for form, migrate := range forms {
@@ -111,7 +112,8 @@ func TestTokensOfAllFormsGrow(t *testing.T) {
 	}
 }
 
-// Eight connections at once draw no token twice, each in order, and none waits for the transaction of another one.
+// Eight connections at once draw no token twice, each in order, and none waits for the transaction
+// of another one.
 func TestTokensAtOnce(t *testing.T) {
 	t.Parallel()
 	for form, migrate := range forms {
@@ -163,7 +165,8 @@ func TestTokensAtOnce(t *testing.T) {
 	}
 }
 
-// A program's transaction that is under way is not ended by a draw that would, and a counter that has come to its end gives nothing.
+// A program's transaction that is under way is not ended by a draw that would, and a counter that
+// has come to its end gives nothing.
 func TestTokensThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for form, migrate := range forms {
