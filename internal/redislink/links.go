@@ -1,9 +1,10 @@
-// Package redislink keeps the connections to a Redis whose master may move behind one address: that of a managed Redis, of a
-// Kubernetes service, of a proxy.
+// Package redislink keeps the connections to a Redis whose master may move behind one address: that
+// of a managed Redis, of a Kubernetes service, of a proxy.
 //
-// A failover there makes a replica of the server that was master, or has it load its data anew, and gives the address to
-// another one. What is connected stays connected to the former master, for good: it lives, and refuses writes. So whoever is
-// told that a server is not the master, or not yet, ends what is open to it. What is opened then asks the address again.
+// A failover there makes a replica of the server that was master, or restarts it, and gives the
+// address to another one. Open connections stay connected to the former master, for good: it lives,
+// and refuses writes. So when a server answers that it is not the master, or not yet, its
+// connections are closed. New ones resolve the address again.
 package redislink
 
 import (
@@ -14,15 +15,17 @@ import (
 	"time"
 )
 
-// RingScale is the logarithm of how many commands may be without an answer on one connection, for which rueidis keeps room from the
-// beginning: who asks beyond that waits, and is not looked after meanwhile. Only a test binary changes it, before it connects.
+// RingScale is the logarithm of how many commands may be in flight on one connection, for which
+// rueidis allocates room from the beginning. A command beyond that blocks, whatever its context.
+// Only a test binary changes it, before it connects.
 var RingScale = 10
 
-// between is the time that lies at least between two ends: what was asked over the former connections is answered meanwhile.
+// between is the least time between two calls of End that close: requests over the former
+// connections are answered meanwhile.
 const between = 100 * time.Millisecond
 
-// Links are what is open to a server: connections, or subscriptions of which each has one. The zero value is ready, and
-// methods may be called concurrently.
+// Links are the open connections to a server, or the subscriptions, of which each has one. The zero
+// value is ready, and methods may be called concurrently.
 type Links struct {
 	mu     sync.Mutex
 	count  int
@@ -31,7 +34,8 @@ type Links struct {
 	ended  atomic.Int64 // when, in ns; 0 for never
 }
 
-// Add takes in a link that end closes, and returns what forgets it. After Close it is closed at once.
+// Add adds a link that end closes, and returns a function that removes it. After Close it is closed
+// at once.
 func (l *Links) Add(end func()) (forget func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +73,8 @@ func (l *Links) End() bool {
 	return true
 }
 
-// Close closes all that is open, and whatever comes later: a client that was closed while it made a connection keeps that.
+// Close closes all that is open, and whatever comes later: a client that was closed while it made a
+// connection keeps that.
 func (l *Links) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -89,10 +94,12 @@ func (l *Links) since() time.Duration {
 	return math.MaxInt64
 }
 
-// Lately reports whether all was closed lately, so that connections which are not links may still lead to the former master.
+// Lately reports whether End has closed all links within the last minute, so that connections which
+// are not links may still lead to the former master.
 func (l *Links) Lately() bool { return l.since() < time.Minute }
 
-// Probe is a write that does nothing. It tells whether a server is the master, and who may lock key has the right to it.
+// Probe returns a write that changes nothing, which only a master accepts. A user who may lock key
+// has the right to it.
 func Probe(key string) []string { return []string{"DEL", key + ":none"} }
 
 // Adopt makes c a link.
