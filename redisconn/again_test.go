@@ -27,7 +27,8 @@ func failing(n *noting, errs ...error) {
 	}
 }
 
-// A call whose connection ended is sent once more where its caller says that it may be, and else never.
+// A call whose connection ended is sent once more where its caller says that it may be, and else
+// never.
 func TestRunner_Again(t *testing.T) {
 	n := &noting{Conn: opened(t, servertest.Redis(t))}
 	run := redisconn.Runner{Conn: n}
@@ -70,7 +71,8 @@ func TestRunner_Again(t *testing.T) {
 	}
 }
 
-// A call that failed twice says so, and leaves the outcome open whatever the second error says of the second request.
+// A call that failed twice says so, and leaves the outcome open whatever the second error says of
+// the second request.
 func TestRunner_AgainInVain(t *testing.T) {
 	n := &noting{Conn: opened(t, servertest.Redis(t))}
 	for _, second := range []error{io.EOF, redisconn.ParseError("LOADING the data"), redisconn.ParseError("NOPERM no right")} {

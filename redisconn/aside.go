@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// grace is how much later than its deadline a client may say so itself, with a better reason.
+// grace is how much later than its deadline a client may return by itself, with a better reason.
 const grace = 10 * time.Millisecond
 
-// aside makes a call of the client for a caller who goes when ctx or its time ends, if that is first: the
-// client looks at no context while it connects and a server greets it. What the call returns after that
-// without an error goes to late, or nowhere if late is nil.
+// aside makes a call of the client in a goroutine and returns when it does, or when ctx or its
+// deadline ends, if that is first: the client ignores contexts while it connects and says HELLO. If
+// the call succeeds after that, late is called with the result, unless late is nil.
 func aside[T any](ctx context.Context, call func() (T, error), late func(T)) (T, error) {
 	type result struct {
 		t   T
@@ -46,8 +46,8 @@ func aside[T any](ctx context.Context, call func() (T, error), late func(T)) (T,
 	return none, err
 }
 
-// asideAll is aside for commands: what was not sent by the end of ctx is not sent any more, since rueidis looks
-// at the context again when it has the connection.
+// asideAll is aside for commands. A command that was not sent by the end of ctx never is: rueidis
+// checks the context again when it has the connection.
 func asideAll(ctx context.Context, cmds []Command, send func() []Reply) []Reply {
 	replies, err := aside(ctx, func() ([]Reply, error) { return send(), nil }, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func asideAll(ctx context.Context, cmds []Command, send func() []Reply) []Reply 
 	return replies
 }
 
-// failed is the answer of commands that all failed alike.
+// failed returns the same error as the answer to each command.
 func failed(cmds []Command, err error) []Reply {
 	replies := make([]Reply, len(cmds))
 	for i := range replies {

@@ -16,7 +16,8 @@ import (
 // spread are keys in slots of every master of a small cluster.
 var spread = []string{"a", "b", "c", "d", "e", "f", "{}x", "a}b"}
 
-// works sees that commands, subscriptions and visits reach the masters under the names that the cluster gives them.
+// works sees that commands, subscriptions and visits reach the masters under the names that the
+// cluster gives them.
 func works(t *testing.T, conn redisconn.Conn, c *servertest.Cluster, named func(*servertest.Server) string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -67,7 +68,8 @@ func openCluster(t *testing.T, c redisconn.Config) redisconn.Conn {
 	return conn
 }
 
-// Nodes that announce addresses which only a proxy can reach are known by these, whichever of them answers.
+// Nodes that announce addresses which only a proxy can reach are known by these, whichever of them
+// answers.
 func TestCluster_AnnouncedAddresses(t *testing.T) {
 	const outside = "redis.example"
 	c := servertest.RedisCluster(t, 2, 0)
@@ -102,8 +104,8 @@ func waitUntil(t *testing.T, what string, look func() bool) {
 	}
 }
 
-// A program's own client may speak the old protocol, in which answers look different and subscriptions have a connection
-// that is made another way.
+// A program's own client may speak the old protocol, in which answers look different and
+// subscriptions have a connection that is made another way.
 func TestCluster_OwnClient(t *testing.T) {
 	c := servertest.RedisCluster(t, 2, 0)
 	addr := func(s *servertest.Server) string { return s.Addr() }
@@ -119,7 +121,8 @@ func TestCluster_OwnClient(t *testing.T) {
 	}
 }
 
-// Who asks where a slot is hears the last that is known, and the news soon after somebody doubts it.
+// Who asks where a slot is hears the last that is known, and the news soon after somebody doubts
+// it.
 func TestCluster_Moves(t *testing.T) {
 	c := servertest.RedisCluster(t, 2, 0)
 	conn := openCluster(t, redisconn.Config{Addrs: []string{c.Nodes[0].Addr()}})

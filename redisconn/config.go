@@ -21,8 +21,8 @@ type Config struct {
 
 	TLS *tls.Config // nil: not encrypted
 
-	// Timeout is how long a connection may take to be made and a command to be answered. Default 3 s. A connection
-	// with an unanswered command is then given up.
+	// Timeout is how long a connection may take to be made and a command to be answered. Default 3
+	// s. A connection with an unanswered command is then given up.
 	Timeout time.Duration
 
 	// KeepAlive is the time between the pings of a connection that is listened to. Default 5 s.
@@ -30,8 +30,8 @@ type Config struct {
 
 	ClientName string // as CLIENT LIST shows it; default "interlock"
 
-	// Dial makes a connection to addr, through a proxy for instance; a URL cannot say it. Default: a net.Dialer with
-	// Timeout and KeepAlive. TLS is added to what it returns.
+	// Dial makes a connection to addr, through a proxy for instance; a URL cannot say it. Default:
+	// a net.Dialer with Timeout and KeepAlive. TLS is added to what it returns.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 

@@ -7,47 +7,57 @@ import (
 
 // Conn is a Redis, one server or many, as a lock needs it. All methods may be called concurrently.
 type Conn interface {
-	// Do sends one command to the master that owns its keys and returns the answer: nil, int64, string or []any. It
-	// sends it once, also where the connection turns out to have ended: see [Call].Again for what repeats it. Only a
-	// redirection, which says that nothing was done, is followed. It returns by ctx's deadline, and need not notice that
-	// ctx is cancelled before: see Abandons.
+	// Do sends one command to the master that owns its keys and returns the answer: nil, int64,
+	// string or []any. It sends it once, also where the connection turns out to have ended: see
+	// [Call].Again for what repeats it. Only a redirection, which says that nothing was done, is
+	// followed. It returns by ctx's deadline, and need not notice that ctx is cancelled before: see
+	// Abandons.
 	Do(ctx context.Context, cmd Command) (any, error)
 
-	// DoAll sends the commands together, each to the master that owns its keys, and returns the answers in order.
+	// DoAll sends the commands together, each to the master that owns its keys, and returns the
+	// answers in order.
 	DoAll(ctx context.Context, cmds []Command) []Reply
 
-	// Subscribe listens to channel on the master that owns key, over a connection that carries nothing else, and
-	// returns when the master has confirmed it. heard is called for one message after the other.
-	Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error)
+	// Subscribe subscribes to channel at the master that owns key, over a connection of its own,
+	// and returns when the master has confirmed it. onMessage is called for one message after the
+	// other.
+	Subscribe(ctx context.Context, key, channel string, onMessage func(payload string)) (*Subscription, error)
 
-	// Listen opens a connection to the master that owns key, which carries nothing but channels: those of that master's
-	// slots alone with sharded (SSUBSCRIBE, Redis 7 on a Cluster). heard is called for one message after the other.
-	Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error)
+	// Listen opens a connection to the master that owns key for subscriptions only. With sharded
+	// they are those of shard channels (SSUBSCRIBE, Redis 7 on a Cluster). onMessage is called for
+	// one message after the other.
+	Listen(ctx context.Context, key string, sharded bool, onMessage func(channel, payload string)) (*Listener, error)
 
-	// Node names the master that owns key, as far as the client knows, and at once; it is empty where there is only one.
+	// Node names the master that owns key, as far as the client knows, and at once; it is empty
+	// where there is only one.
 	Node(key string) string
 
-	// Doubt says that what Node answers may be out of date. The client asks again in the background.
+	// Doubt records that the answers of Node may be out of date. The client updates them in the
+	// background.
 	Doubt()
 
-	// Moves yields a value after the client has learned that slots have got other masters, so that Node answers anew. It
-	// is nil where there is one master, or where the client does not say.
+	// Moves yields a value after the client has learned that slots have got other masters, so that
+	// Node answers anew. It is nil where there is one master, or where the client does not say.
 	Moves() <-chan struct{}
 
-	// EachMaster calls visit for each master with a way to send commands to it alone, until one fails.
+	// EachMaster calls visit for each master with a way to send commands to it alone, until one
+	// fails.
 	EachMaster(ctx context.Context, visit func(do DoFunc) error) error
 
-	// Abandons reports whether Do and DoAll return soon after ctx is cancelled. The command may then still be carried out,
-	// before what DoAll or Do with Behind sends to the same master afterwards, unless its connection was closed.
+	// Abandons reports whether Do and DoAll return soon after ctx is cancelled. The command may
+	// then still be carried out, before what DoAll or Do with Behind sends to the same master
+	// afterwards, unless its connection was closed.
 	Abandons() bool
 
 	// Close closes what this Conn opened itself.
 	Close()
 }
 
-// Generations is a Conn that tells when its connections are new. Package redlock asks a server less often over one that is.
+// Generations is a Conn that reports when its connections are new. Package redlock sends fewer
+// requests to a server over such a Conn.
 type Generations interface {
-	// Generation changes before a connection for commands that was newly made carries the first of them.
+	// Generation returns a number that changes before the first command is sent over a new
+	// connection.
 	Generation() uint64
 }
 
@@ -68,11 +78,13 @@ type Command struct {
 	First int      // Words[First : First+Keys] are its keys, which share a slot
 	Keys  int
 
-	// Behind has Do send the command behind those that it has abandoned, which another connection could overtake.
+	// Behind has Do send the command behind those that it has abandoned, which another connection
+	// could overtake.
 	Behind bool
 
-	// Fresh has Do send the command over a connection that has answered a PING just before, behind what was abandoned.
-	// DoAll looks at the first command only, and takes the master of its keys to own those of all.
+	// Fresh has Do send the command over a connection that has answered a PING just before, behind
+	// what was abandoned. DoAll looks at the first command only, and takes the master of its keys
+	// to own those of all.
 	Fresh bool
 }
 
@@ -82,10 +94,10 @@ type Reply struct {
 	Err   error
 }
 
-// Subscription is one channel that is listened to.
+// Subscription is a subscription to one channel.
 type Subscription struct {
 	Node string          // of the master that confirmed it, as Conn.Node names it
-	Done <-chan struct{} // closed when the connection has ended; nothing is heard after that
+	Done <-chan struct{} // closed when the connection has ended; no message is received after that
 
 	once sync.Once
 	end  func()
@@ -96,14 +108,15 @@ func NewSubscription(node string, done <-chan struct{}, end func()) *Subscriptio
 	return &Subscription{Node: node, Done: done, end: end}
 }
 
-// Close stops listening and closes the connection.
+// Close ends the subscription and closes the connection.
 func (s *Subscription) Close() { s.once.Do(s.end) }
 
-// Listener is a connection that listens to channels, which come and go. It ends when its connection does, and also when
-// the server takes a channel away because its slot has moved: who listened asks again then, where the channel is now.
+// Listener is a connection with subscriptions, which come and go. It ends when its connection does,
+// and also when the server ends a subscription because the channel's slot has moved: then its user
+// has to subscribe again, at another master.
 type Listener struct {
 	Node string          // of the master that it is connected to, as Conn.Node names it
-	Done <-chan struct{} // closed when the connection has ended; nothing is heard after that
+	Done <-chan struct{} // closed when the connection has ended; no message is received after that
 
 	subscribe   func(ctx context.Context, channel string) error
 	unsubscribe func(ctx context.Context, channel string)
@@ -124,8 +137,9 @@ func (l *Listener) Subscribe(ctx context.Context, channel string) error {
 	return l.subscribe(ctx, channel)
 }
 
-// Unsubscribe listens to a channel no more. When it has returned, a Subscribe to the same channel comes after it.
+// Unsubscribe listens to a channel no more. When it has returned, a Subscribe to the same channel
+// comes after it.
 func (l *Listener) Unsubscribe(ctx context.Context, channel string) { l.unsubscribe(ctx, channel) }
 
-// Close stops listening and closes the connection.
+// Close ends the subscription and closes the connection.
 func (l *Listener) Close() { l.once.Do(l.end) }

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// deadline is a context that ends at its parent's deadline and, unless it abandons, not when the parent is cancelled: a
-// command that is under way may still be carried out, and others may overtake it on another connection. Its channel is
-// made by the first call of Done. rueidis does not make that call while one goroutine at a time uses the connection: that
-// goroutine then writes and reads itself and sets the deadline on the connection, which takes half the time of a reader
+// deadline is a context that ends at its parent's deadline and, unless it abandons, not when the
+// parent is cancelled: a command that is under way may still be carried out, and others may
+// overtake it on another connection. Its channel is made by the first call of Done. rueidis does
+// not make that call while one goroutine at a time uses the connection: that goroutine then writes
+// and reads itself and sets the deadline on the connection, which takes half the time of a reader
 // in the background.
 type deadline struct {
 	parent context.Context //nolint:containedctx // a context is made of its parent
@@ -26,7 +27,8 @@ type deadline struct {
 	cancel context.CancelFunc
 }
 
-// callKey is the key of the context's value that is the deadline itself: whoever makes a connection for a command finds the command by it.
+// callKey is the key of the context's value that is the deadline itself: a dialer finds by it the
+// command for which a connection is made.
 type callKey struct{}
 
 func untilDeadline(ctx context.Context) *deadline {
@@ -34,8 +36,9 @@ func untilDeadline(ctx context.Context) *deadline {
 	return &deadline{parent: ctx, at: at, ends: ends}
 }
 
-// Deadline implements context.Context. Where commands share a connection and are to be abandoned, it hides: to a context
-// that has a channel and no deadline rueidis listens, with one that has it leaves the waiting to the connection.
+// Deadline implements context.Context. Where commands share a connection and are to be abandoned,
+// it hides: to a context that has a channel and no deadline rueidis listens, with one that has it
+// leaves the waiting to the connection.
 func (d *deadline) Deadline() (time.Time, bool) {
 	if d.abandons && !d.alone {
 		return time.Time{}, false
@@ -76,7 +79,8 @@ func (d *deadline) Err() error {
 	if d.abandons && d.parent.Err() != nil {
 		return d.parent.Err()
 	}
-	// Whoever was told by Done finds out why, also when that was finish: package context panics where there is no reason.
+	// After Done is closed there is a reason, also if finish has closed it: package context panics
+	// without one.
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.inner != nil {
@@ -85,7 +89,8 @@ func (d *deadline) Err() error {
 	return nil
 }
 
-// finish gives the timer back when the call is over, and reports whether somebody who waited was let go by it.
+// finish gives the timer back when the call is over, and reports whether somebody who waited was
+// let go by it.
 func (d *deadline) finish() (passed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

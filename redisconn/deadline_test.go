@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A client that still has a context of ours when the call is over, as to tell its own goroutines, hears that it is over and
-// why. Without a reason package context panics, and with it the program.
+// A client that still has a context of ours when the call is over, as to tell its own goroutines,
+// hears that it is over and why. Without a reason package context panics, and with it the program.
 func TestDeadlineSaysWhyItEnded(t *testing.T) {
 	for _, abandons := range []bool{false, true} {
 		parent, cancel := context.WithTimeout(t.Context(), time.Hour)

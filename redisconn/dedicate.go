@@ -9,11 +9,12 @@ import (
 	"github.com/interlock-go/interlock/internal/redislink"
 )
 
-// idle is how many connections that have ended while they were idle rueidis may offer to who asks for one of its own.
+// idle is how many connections that have ended while they were idle rueidis may return before one
+// that stands.
 const idle = 8
 
-// dedicate returns a connection of its own that answers. Where an idle one may lead to a former master, it shows by a write
-// that does nothing whether it does.
+// dedicate returns a connection for one caller, which has just answered. If an idle one may lead to
+// a former master, the question is a write that changes nothing.
 func (c *conn) dedicate(until *deadline, client rueidis.Client, key string) (d rueidis.DedicatedClient, giveBack func(), err error) {
 	question, strayed := []string{"PING"}, c.straying()
 	if strayed {

@@ -23,8 +23,9 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// ParseError makes an Error of a server's answer. Left out are the arguments of a command that the server does not know, among which is
-// the ID of a claim, and where in which script a command failed, which says nothing to whoever has not written it.
+// ParseError makes an Error of a server's answer. Left out are the arguments of a command that the
+// server does not know, among which is the ID of a claim, and the place in the script where a
+// command failed, which helps only its author.
 func ParseError(text string) *Error {
 	text, _, _ = strings.Cut(text, ", with args beginning with: ")
 	at := inScript.FindStringIndex(text)
@@ -43,8 +44,8 @@ type code struct {
 	means string // for people
 }
 
-// codes are the answers that a server gives instead of carrying out a command or a script's first write: nothing was
-// changed. An answer that is not here leaves the outcome open.
+// codes are the answers that a server gives instead of carrying out a command or a script's first
+// write: nothing was changed. An answer that is not here leaves the outcome open.
 var codes = map[string]code{
 	"NOAUTH":      {true, "the server wants a password"},
 	"WRONGPASS":   {true, "the server does not accept this user name and password"},
@@ -69,11 +70,12 @@ var codes = map[string]code{
 	"UNKILLABLE":  {false, "the server is busy with another client's script"},
 }
 
-// forbidden is what Redis 7.0 answers, without a code, where a command in a script needs a right that the caller lacks.
+// forbidden is what Redis 7.0 answers, without a code, where a command in a script needs a right
+// that the caller lacks.
 const forbidden = "The user executing the script can't"
 
-// Classify tells the outcome of a request that failed: an error that matches [driver.ErrRefused] or
-// [driver.ErrNotSent] changed nothing, any other may have.
+// Classify returns the error of a failed request so that it shows the outcome: an error that
+// matches [driver.ErrRefused] or [driver.ErrNotSent] changed nothing, any other may have.
 func Classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
 		return err
@@ -84,7 +86,7 @@ func Classify(err error) error {
 		switch {
 		case !known && strings.Contains(answer.Text, "invalid password"), !known && strings.Contains(answer.Text, "without any password"):
 			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, codes["WRONGPASS"].means, err)
-		case !known && strings.Contains(answer.Text, "max number of clients"): // said to a connection, before it is closed
+		case !known && strings.Contains(answer.Text, "max number of clients"): // sent to a connection, before it is closed
 			return fmt.Errorf("the server has no room for another connection: %w: %w", driver.ErrNotSent, err)
 		case !known && strings.Contains(answer.Text, "No such master with that name"): // a Sentinel
 			return fmt.Errorf("%w: the Sentinels know no master of this name: want one that they watch: %w", driver.ErrRefused, err)
@@ -110,8 +112,8 @@ func Classify(err error) error {
 	return err
 }
 
-// Unchanged is [Classify] for a request that changes nothing, whoever carries it out: without an answer it was not sent, as the contract has it.
-// An answer that means nothing here stays what it is.
+// Unchanged is [Classify] for a request that changes nothing: without an answer it counts as not
+// sent. An answer that Classify does not know is returned as it is.
 func Unchanged(err error) error {
 	err = Classify(err)
 	var answer *Error
@@ -133,8 +135,8 @@ func Is(err error, code string) bool {
 	return errors.As(err, &answer) && answer.Code == code
 }
 
-// Broken reports whether err says that a connection ended without an answer, so that whether the request was carried out is
-// unknown, and that the same request can be sent at once.
+// Broken reports whether err says that a connection ended without an answer, so that whether the
+// request was carried out is unknown, and that the same request can be sent at once.
 func Broken(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||

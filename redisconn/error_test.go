@@ -34,8 +34,8 @@ func TestParseError(t *testing.T) {
 	}
 }
 
-// What an error says of the outcome decides what becomes of a claim: refused and not sent changed nothing, anything else
-// may have.
+// What an error says of the outcome decides what becomes of a claim: refused and not sent changed
+// nothing, anything else may have.
 func TestClassify(t *testing.T) {
 	answer := func(text string) error { return redisconn.ParseError(text) }
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
@@ -97,7 +97,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A server that does not know a command says with which arguments: the ID of a claim, by which it is released, is among them.
+// A server that does not know a command says with which arguments: the ID of a claim, by which it
+// is released, is among them.
 func TestAnUnknownCommandDoesNotTellItsArguments(t *testing.T) {
 	const says = "ERR unknown command 'EVALSHA', with args beginning with: 'f' '2' 'x' 'il:{x}:fence:x' 'il1:M1Uqp7kev0YX24sqfa3FfQ-{' "
 	if got := redisconn.Classify(redisconn.ParseError(says)).Error(); strings.Contains(got, "M1Uqp") || !strings.Contains(got, "'EVALSHA'") {
@@ -105,7 +106,8 @@ func TestAnUnknownCommandDoesNotTellItsArguments(t *testing.T) {
 	}
 }
 
-// A command that a script ran has failed. Whoever asks hears what it said, and not in which line of which script.
+// A command that a script ran has failed. Whoever asks hears what it said, and not in which line of
+// which script.
 func TestWhereInAScriptACommandFailedIsLeftOut(t *testing.T) {
 	const text, where = "OOM command not allowed when used memory > 'maxmemory'.", " script: 6b1bf486c81ceb7edf3c093f4c48582e38c0e791, on @user_script:12."
 	for says, script := range map[string]bool{text + where: true, text: false} {

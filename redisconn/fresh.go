@@ -8,9 +8,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// fresh sends commands to the master that owns the keys of the first, over a connection that has just answered. Where
-// commands share one connection to a master, it is that one, so that they keep behind those that were abandoned. A user's
-// client may have several and not tell which it takes, so it is asked for one apart.
+// fresh sends commands to the master that owns the keys of the first, over a connection that has
+// just answered. If commands share one connection to a master, it is that one, so that they stay
+// behind those that were abandoned. A user's client may have several, and does not say which it
+// uses, so they get a dedicated one.
 func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 	if c.connecting() {
 		return asideAll(ctx, cmds, func() []Reply { return c.anew(ctx, cmds) })
@@ -22,7 +23,7 @@ func (c *conn) anew(ctx context.Context, cmds []Command) []Reply {
 	master := c.client
 	if c.clustered() {
 		key := cmds[0].Words[cmds[0].First]
-		if master = nil; c.deaf() {
+		if master = nil; c.stalled() {
 			master = c.lastMasterOf(key)
 		}
 		if master == nil {
@@ -38,7 +39,7 @@ func (c *conn) anew(ctx context.Context, cmds []Command) []Reply {
 		B() rueidis.Builder
 		DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult
 	} = master
-	if c.warden != nil {
+	if c.watcher != nil {
 		if err := c.answering(until, master); err != nil {
 			return failed(cmds, err)
 		}
@@ -85,7 +86,8 @@ type own struct {
 	giveBack func()
 }
 
-// answering has a master answer, over a new connection where the one that there was had ended.
+// answering returns when a master has answered a PING, over a new connection if the last one had
+// ended.
 func (c *conn) answering(ctx context.Context, master rueidis.Client) error {
 	_, err := aside(ctx, func() (struct{}, error) { return struct{}{}, c.answers(ctx, master) }, nil)
 	return err
@@ -96,7 +98,7 @@ func (c *conn) answers(ctx context.Context, master rueidis.Client) (err error) {
 		_, err = c.answer(master.Do(ctx, master.B().Arbitrary("PING").Build()).ToAny())
 		var refusal *Error
 		if errors.As(err, &refusal) {
-			return nil // the commands will be told so, too
+			return nil // the commands will get that answer, too
 		}
 		if err == nil || !Broken(err) {
 			return err

@@ -11,8 +11,9 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// The connection has ended, and the server takes a new one and greets nobody. Whoever gives up does not wait until that has had its
-// time: the end of a client waited for it two or three times, each three seconds.
+// The connection has ended, and the server takes a new one and greets nobody. Whoever gives up does
+// not wait until that has had its time: the end of a client waited for it two or three times, each
+// three seconds.
 func TestWhoGivesUpDoesNotWaitForAConnectionThatIsMade(t *testing.T) {
 	t.Parallel()
 	w := wire.New(t, servertest.Redis(t).Addr())

@@ -10,8 +10,8 @@ import (
 )
 
 // Listen implements Conn.
-func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error) {
-	return apart(ctx, func() (*Listener, error) { return c.listen(ctx, key, sharded, heard) })
+func (c *conn) Listen(ctx context.Context, key string, sharded bool, onMessage func(channel, payload string)) (*Listener, error) {
+	return apart(ctx, func() (*Listener, error) { return c.listen(ctx, key, sharded, onMessage) })
 }
 
 // listening is a Listener over rueidis.
@@ -25,7 +25,7 @@ type listening struct {
 	leaving map[string]int // channels whose end was asked for
 }
 
-func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error) {
+func (c *conn) listen(ctx context.Context, key string, sharded bool, onMessage func(channel, payload string)) (*Listener, error) {
 	node, client, err := c.masterOf(ctx, key)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(
 		giveBack()
 	})
 	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage: func(m rueidis.PubSubMessage) { heard(m.Channel, m.Message) },
+		OnMessage: func(m rueidis.PubSubMessage) { onMessage(m.Channel, m.Message) },
 		OnSubscription: func(s rueidis.PubSubSubscription) {
 			if strings.HasSuffix(s.Kind, "unsubscribe") && !g.left(s.Channel) {
 				go end() // not from within the client's reader

@@ -13,7 +13,7 @@ func (c *conn) clustered() bool { return c.client.Mode() == rueidis.ClientModeCl
 // Doubt implements Conn.
 func (c *conn) Doubt() { c.suspect() }
 
-// suspect has a cluster asked again where its slots are.
+// suspect makes the client ask a cluster again for its slots.
 func (c *conn) suspect() {
 	if c.clustered() {
 		c.topology.suspect()
@@ -41,7 +41,8 @@ func (c *conn) anyNode(ctx context.Context, words []string) (v any, err error) {
 	return v, err
 }
 
-// eachNode tries one node of the cluster after the other until one answers. One that does not may take a part of the time.
+// eachNode tries one node of the cluster after the other until one answers. One that does not may
+// take a part of the time.
 func (c *conn) eachNode(ctx context.Context, try func(ctx context.Context, addr string, node rueidis.Client) error) error {
 	err := errors.New("redisconn: the client knows no node of the cluster")
 	for addr, node := range c.client.Nodes() {
@@ -49,7 +50,7 @@ func (c *conn) eachNode(ctx context.Context, try func(ctx context.Context, addr 
 			return errors.Join(err, ctx.Err())
 		}
 		some, cancel := context.WithTimeout(ctx, DefaultTimeout/4)
-		until := untilDeadline(some) // by which the warden knows whose connection it is
+		until := untilDeadline(some) // by which the watcher finds the call of a connection
 		until.abandons = true
 		if err = try(until, addr, node); err != nil && Broken(err) { // the connection may have ended while it was idle
 			err = try(until, addr, node)
@@ -63,7 +64,8 @@ func (c *conn) eachNode(ctx context.Context, try func(ctx context.Context, addr 
 	return err
 }
 
-// masterOf returns the master that owns key, and its name, from an answer that is not older than a moment.
+// masterOf returns the master that owns key, and its name, from an answer that is not older than a
+// moment.
 func (c *conn) masterOf(ctx context.Context, key string) (string, rueidis.Client, error) {
 	switch c.client.Mode() {
 	case rueidis.ClientModeCluster:
@@ -82,14 +84,14 @@ func (c *conn) masterOf(ctx context.Context, key string) (string, rueidis.Client
 	return "", c.client, nil
 }
 
-// lastMasterOf returns the master that owned key by the last answer, at once, or nil. To ask takes time where the question may
-// go over a connection that is dead; a wrong master says so.
+// lastMasterOf returns the master that owned key by the last answer, at once, or nil. A new
+// question may go over a dead connection and take time; a wrong master redirects.
 func (c *conn) lastMasterOf(key string) rueidis.Client {
 	return c.client.Nodes()[c.topology.owner(Slot(key))]
 }
 
-// known returns the client's connections to a master. A client that has not met it yet does so by a command for a slot
-// that the master owns: the old owner sends it there.
+// known returns the client's connections to a master. A client that has not met it yet does so by a
+// command for a slot that the master owns: the old owner sends it there.
 func (c *conn) known(ctx context.Context, addr string, slot int) (rueidis.Client, error) {
 	if addr == unknown {
 		return nil, errors.New("redisconn: the cluster does not tell which master owns the slot")

@@ -11,8 +11,9 @@ import (
 // elsewhere are the codes of a server that is not the master, or not yet.
 var elsewhere = []string{"READONLY", "MASTERDOWN", "LOADING", "UNBLOCKED"}
 
-// Moved reports whether the answer to a command is that of a server which is not the master, or not yet, so that nothing was
-// done. The connections to it then lead to the wrong server, though they work: package redislink. It is for adapters.
+// Moved reports whether the answer to a command is that of a server which is not the master, or not
+// yet, so that nothing was done. The connections to it then lead to the wrong server, though they
+// work: package redislink. It is for adapters.
 func Moved(words []string, v any, err error) bool {
 	var answer *Error
 	if errors.As(err, &answer) {
@@ -24,9 +25,10 @@ func Moved(words []string, v any, err error) bool {
 	return false
 }
 
-// Resend has those of the commands sent once more, by send, that were answered by a server which is not the master, and puts
-// the new answers into replies: whatever they are, since this time the commands may have been carried out. Where there is none, the
-// error says what the first answer was, too. It is for adapters.
+// Resend has those of the commands sent once more, by send, that were answered by a server which is
+// not the master, and puts the new answers into replies: whatever they are, since this time the
+// commands may have been carried out. Where there is none, the error says what the first answer
+// was, too. It is for adapters.
 func Resend(cmds []Command, replies []Reply, send func(again []Command) []Reply) {
 	var again []Command
 	var at []int
@@ -47,8 +49,9 @@ func Resend(cmds []Command, replies []Reply, send func(again []Command) []Reply)
 	}
 }
 
-// moved has the connections made anew: the server that has answered is not the master. Where the client is the user's, its
-// connections are not ours to close, and for a while we use such as have shown that they lead to the master.
+// moved closes the connections, since the server that has answered is not the master. The
+// connections of a user's client it cannot close; for a while commands then use connections that
+// were shown to lead to the master.
 func (c *conn) moved() {
 	if c.links.End() && c.own {
 		go func() { // rueidis sees that a connection has ended when it uses it, and the command fails
@@ -66,8 +69,8 @@ func (c *conn) moved() {
 // straying reports whether a connection of the user's client may lead to a former master.
 func (c *conn) straying() bool { return !c.own && c.links.Lately() }
 
-// found sends commands, of which some were answered by a server that is not the master, to the master once more. A cluster
-// says by itself where a slot is.
+// found sends commands, of which some were answered by a server that is not the master, to the
+// master once more. A cluster says by itself where a slot is.
 func (c *conn) found(ctx context.Context, cmds []Command, replies []Reply) {
 	if c.clustered() {
 		return

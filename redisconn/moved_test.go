@@ -60,7 +60,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Only what a server that is not the master has answered is sent once more; every other answer stands.
+// Only what a server that is not the master has answered is sent once more; every other answer
+// stands.
 func TestResend(t *testing.T) {
 	cmds := []redisconn.Command{{Words: []string{"GET", "a"}}, {Words: []string{"DEL", "b"}}, {Words: []string{"DEL", "c"}}}
 	replies := []redisconn.Reply{{Value: "1"}, {Err: redisconn.ParseError("READONLY")}, {Err: errors.New("cut")}}

@@ -15,7 +15,7 @@ import (
 
 // Open connects as c says. It returns when a server has answered.
 func Open(ctx context.Context, c Config) (Conn, error) {
-	made, watch, links := new(atomic.Uint64), newWarden(), new(redislink.Links)
+	made, w, links := new(atomic.Uint64), newWatcher(), new(redislink.Links)
 	met := &met{Config: c}
 	made.Store(1)
 	timeout := c.Timeout
@@ -33,7 +33,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		DisableRetry: true, DisableCache: true,
 		PipelineMultiplex:  -1, // one connection is shared: commands keep their order there
 		ForceSingleClient:  !c.Cluster && c.Master == "",
-		DialCtxFn:          met.dialer(countingDialer(made, watch, links, c.Dial)),
+		DialCtxFn:          met.dialer(countingDialer(made, w, links, c.Dial)),
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
 		RingScaleEachConn: redislink.RingScale,
 	}
@@ -44,24 +44,24 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		option.Sentinel.Dialer.Resolver = net.DefaultResolver // which nil means, too: by it their connections are known
 	}
 	client, err := aside(ctx, func() (rueidis.Client, error) {
-		defer watch.opened.Store(true)
+		defer w.opened.Store(true)
 		return rueidis.NewClient(option)
 	}, rueidis.Client.Close)
 	if err != nil {
 		return nil, fmt.Errorf("redisconn: connect to %s: %w", met, Unchanged(answered(err)))
 	}
 	conn := newConn(client)
-	conn.made, conn.own, conn.config, conn.warden, conn.links = made, true, c, watch, links
+	conn.made, conn.own, conn.config, conn.watcher, conn.links = made, true, c, w, links
 	return conn, nil
 }
 
-// met is whom an opening has met, for its error.
+// met is what an opening has tried, for its error.
 type met struct {
 	Config
 	master atomic.Pointer[string]
 }
 
-// dialer notes the master that Sentinels name.
+// dialer records the master that Sentinels name.
 func (m *met) dialer(dial dialFunc) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 		if m.Master != "" && d.Resolver == nil {
@@ -71,7 +71,7 @@ func (m *met) dialer(dial dialFunc) dialFunc {
 	}
 }
 
-// String names the master that was tried, and who says that it is one.
+// String names the master that was tried, and the Sentinels that named it.
 func (m *met) String() string {
 	all := strings.Join(m.Addrs, ", ")
 	if master := m.master.Load(); master != nil {
@@ -82,11 +82,12 @@ func (m *met) String() string {
 
 type dialFunc = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
 
-// countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
-// received instead of going on to send it: a request that was given up must not arrive much later.
-func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) dialFunc {
+// countingDialer makes connections and counts them before they are used. Closed, a connection drops
+// what the server has not received instead of going on to send it: a request that was given up must
+// not arrive much later.
+func countingDialer(made *atomic.Uint64, w *watcher, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (adopted net.Conn, err error) {
-		ready, sentinel := watch.begin(ctx), d.Resolver != nil
+		ready, sentinel := w.begin(ctx), d.Resolver != nil
 		defer func() {
 			if err != nil {
 				ready()
@@ -105,7 +106,7 @@ func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, 
 			_ = tcp.SetLinger(0)
 		}
 		if t == nil {
-			return watch.adopt(ctx, links.Adopt(c), sentinel, ready), nil
+			return w.adopt(ctx, links.Adopt(c), sentinel, ready), nil
 		}
 		if t.ServerName == "" {
 			host, _, _ := net.SplitHostPort(addr)
@@ -117,6 +118,6 @@ func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, 
 			_ = c.Close()
 			return nil, err
 		}
-		return watch.adopt(ctx, links.Adopt(secured), sentinel, ready), nil
+		return w.adopt(ctx, links.Adopt(secured), sentinel, ready), nil
 	}
 }

@@ -16,15 +16,15 @@ import (
 
 // conn is a Conn over rueidis.
 type conn struct {
-	client rueidis.Client
-	cmds   rueidis.Builder
-	made   *atomic.Uint64 // connections; nil where the client is the user's
-	own    bool
-	config Config     // by which it was opened; empty where the client is the user's
-	warden *warden    // nil where the client is the user's
-	solo   sync.Mutex // of the command that is alone
+	client  rueidis.Client
+	cmds    rueidis.Builder
+	made    *atomic.Uint64 // connections; nil where the client is the user's
+	own     bool
+	config  Config     // by which it was opened; empty where the client is the user's
+	watcher *watcher   // nil where the client is the user's
+	solo    sync.Mutex // of the command that is alone
 
-	unheard atomic.Int64 // the moment when a command over the user's client last had no answer in its time; 0 for never
+	stalledAt atomic.Int64 // the moment when a command over the user's client last had no answer in its time; 0 for never
 
 	links *redislink.Links // the connections, or where the client is the user's the subscriptions
 
@@ -37,22 +37,23 @@ func newConn(client rueidis.Client) *conn {
 	return c
 }
 
-// Rueidis makes a Conn of a client that the program has. The client stays open when the Conn is closed.
+// Rueidis makes a Conn of a client that the program has. The client stays open when the Conn is
+// closed.
 //
-// Make the client with a ConnWriteTimeout and a Dialer.KeepAlive of a few seconds: by default it takes longer to notice a
-// connection that stands still, and until then each command takes a connection apart. Rueidis repeats commands by itself only
-// when they read; a lock's never do.
+// Make the client with a ConnWriteTimeout and a Dialer.KeepAlive of a few seconds: by default it
+// takes longer to notice a connection that stands still, and until then each command takes a
+// connection apart. Rueidis repeats commands by itself only when they read; a lock's never do.
 func Rueidis(client rueidis.Client) Conn {
 	return newConn(client)
 }
 
-// Do implements Conn. A command that is alone has a connection of its own; others share one, where they keep their order.
-// One without keys goes to any node of a cluster that answers.
+// Do implements Conn. A command that is alone has a connection of its own; others share one, where
+// they keep their order. One without keys goes to any node of a cluster that answers.
 func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 	if cmd.Keys == 0 && c.clustered() {
 		return c.anyNode(ctx, cmd.Words)
 	}
-	if cmd.Fresh || c.straying() || c.deaf() {
+	if cmd.Fresh || c.straying() || c.stalled() {
 		reply := c.fresh(ctx, []Command{cmd})[0]
 		return reply.Value, reply.Err
 	}
@@ -61,13 +62,13 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 
 // do sends one command over a connection that the client has.
 func (c *conn) do(ctx context.Context, cmd Command) (any, error) {
-	if c.warden != nil && !cmd.Behind && c.solo.TryLock() {
+	if c.watcher != nil && !cmd.Behind && c.solo.TryLock() {
 		defer c.solo.Unlock()
 		until := untilDeadline(ctx)
 		until.abandons, until.alone = true, true
 		defer until.finish()
-		c.warden.enter(until)
-		defer c.warden.leave()
+		c.watcher.enter(until)
+		defer c.watcher.leave()
 		return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, true)))
 	}
 	if c.connecting() {
@@ -84,10 +85,10 @@ func (c *conn) amongOthers(ctx context.Context, cmd Command) (any, error) {
 
 // DoAll implements Conn. A few commands go as one that is alone does.
 func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
-	if len(cmds) > 0 && (cmds[0].Fresh || c.straying() || c.deaf()) {
+	if len(cmds) > 0 && (cmds[0].Fresh || c.straying() || c.stalled()) {
 		return c.fresh(ctx, cmds)
 	}
-	few := c.warden != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })
+	few := c.watcher != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })
 	if few && !c.clustered() && c.solo.TryLock() {
 		defer c.solo.Unlock()
 		return c.together(ctx, cmds, true)
@@ -104,8 +105,8 @@ func (c *conn) together(ctx context.Context, cmds []Command, alone bool) []Reply
 	defer c.finish(until)
 	if alone {
 		until.alone = true
-		c.warden.enter(until)
-		defer c.warden.leave()
+		c.watcher.enter(until)
+		defer c.watcher.leave()
 	}
 	built := make([]rueidis.Completed, len(cmds))
 	for i, cmd := range cmds {
@@ -119,10 +120,11 @@ func (c *conn) together(ctx context.Context, cmds []Command, alone bool) []Reply
 	return replies
 }
 
-// connecting reports whether a connection that commands share has to be made, or is being made. Whoever needs it waits for it inside rueidis,
-// which looks at no context while a server greets it.
+// connecting reports whether a connection that commands share has to be made, or is being made. A
+// command that needs it waits inside rueidis, which ignores its context until the server has
+// answered HELLO.
 func (c *conn) connecting() bool {
-	return c.warden != nil && (c.warden.making.Load() > 0 || int(c.warden.made.Load()) < c.masters())
+	return c.watcher != nil && (c.watcher.making.Load() > 0 || int(c.watcher.made.Load()) < c.masters())
 }
 
 // masters is how many connections commands share when there is one to each master.
@@ -136,37 +138,38 @@ func (c *conn) masters() int {
 // bound makes the context of commands that share a connection.
 func (c *conn) bound(ctx context.Context) *deadline {
 	d := untilDeadline(ctx)
-	d.abandons, d.since = c.warden != nil, moment()
+	d.abandons, d.since = c.watcher != nil, moment()
 	return d
 }
 
-// finish ends the time of commands that share a connection. Where it has passed without an answer, nothing that follows waits
-// for that connection: the next try would end like this one.
+// finish ends the deadline of commands that share a connection. If it has passed without an answer,
+// later commands do not wait for that connection: they would end in the same way.
 func (c *conn) finish(until *deadline) {
 	switch {
 	case !until.finish():
-	case c.warden != nil:
-		c.warden.fell(until.since)
+	case c.watcher != nil:
+		c.watcher.timedOut(until.since)
 	default:
-		c.unheard.Store(moment())
+		c.stalledAt.Store(moment())
 	}
 }
 
-// apartFor is how long commands keep off the connections that a user's client shares among them, after one had no answer. To
-// find such a connection dead is up to the client, by its ConnWriteTimeout, and we cannot close it.
+// apartFor is how long commands avoid the shared connections of a user's client after one had no
+// answer. Only the client can close such a connection, after its ConnWriteTimeout.
 const apartFor = time.Minute
 
-// deaf reports whether a connection that the user's client shares may be dead. Each command then gets one of its own, which has
-// just answered.
-func (c *conn) deaf() bool {
-	at := c.unheard.Load()
+// stalled reports whether a shared connection of the user's client may be dead. Each command then
+// gets a dedicated one, which has just answered.
+func (c *conn) stalled() bool {
+	at := c.stalledAt.Load()
 	return at != 0 && moment()-at < int64(apartFor)
 }
 
 // Abandons implements Conn.
-func (c *conn) Abandons() bool { return c.warden != nil }
+func (c *conn) Abandons() bool { return c.watcher != nil }
 
-// build makes a command of rueidis. What rueidis takes for a command that blocks gets a connection from its pool.
+// build makes a command of rueidis. What rueidis takes for a command that blocks gets a connection
+// from its pool.
 func (c *conn) build(cmd Command, alone bool) rueidis.Completed {
 	b := c.cmds.Arbitrary(cmd.Words[:max(cmd.First, 1)]...)
 	if cmd.Keys > 0 {
@@ -190,7 +193,8 @@ func (c *conn) answered(ctx context.Context, cmd Command, r rueidis.RedisResult)
 	return v, err
 }
 
-// answer is what a master answered. One that does not, or that sends elsewhere, is perhaps no master any more.
+// answer is what a master answered. One that does not, or that sends elsewhere, is perhaps no
+// master any more.
 func (c *conn) answer(v any, err error) (any, error) {
 	v, err = read(v, err)
 	var refusal *Error
@@ -232,7 +236,8 @@ func (c *conn) Generation() uint64 {
 	return c.made.Load()
 }
 
-// Close implements Conn. Rueidis puts a connection that it is just making where it has closed the one before, and keeps it for good.
+// Close implements Conn. Rueidis puts a connection that it is just making where it has closed the
+// one before, and keeps it for good.
 func (c *conn) Close() {
 	if c.own {
 		c.client.Close()

@@ -25,7 +25,8 @@ type Script struct {
 // NewScript makes a script of its text.
 func NewScript(name, text string) *Script { return &Script{Name: name, Text: text} }
 
-// digest is what the server calls the script. It is made when it is first asked for, since programs have scripts of stores that they do not use.
+// digest is what the server calls the script. It is made when it is first asked for, since programs
+// have scripts of stores that they do not use.
 func (s *Script) digest() string {
 	s.once.Do(func() {
 		sum := sha1.Sum([]byte(s.Text))
@@ -41,13 +42,15 @@ type Call struct {
 	Args   []string
 	Behind bool // see Command
 
-	// Again is asked when the connection ended before the answer, and tells whether to send the call once more, over one
-	// that has just answered. The first may have been carried out, or still be on its way through somebody's buffer, so only
-	// a step that is idempotent is sent again. Nil: never. It is called at most once, before Run or RunAll return.
+	// Again is called when the connection ended before the answer, and returns whether to send the
+	// call a second time, over one that has just answered. The first may have been executed, or
+	// still be in a buffer on its way, so only an idempotent call is sent again. Nil: never. It is
+	// called at most once, before Run or RunAll return.
 	Again func() bool
 }
 
-// Idempotent is the Again of a call whose repeat changes nothing and whose late arrival harms nobody.
+// Idempotent is the Again of a call whose repeat changes nothing and whose late arrival does no
+// harm.
 func Idempotent() bool { return true }
 
 func (c Call) command(how, what string) Command {
@@ -57,9 +60,9 @@ func (c Call) command(how, what string) Command {
 	return Command{Words: append(words, c.Args...), First: 3, Keys: len(c.Keys), Behind: c.Behind}
 }
 
-// Runner runs scripts over a Conn: by their digest, and by their text where the server does not know them, after a
-// restart, a failover or SCRIPT FLUSH. With Functions it calls the functions of a library that an administrator has
-// loaded, and needs no right to run scripts.
+// Runner runs scripts over a Conn: by their digest, and by their text where the server does not
+// know them, after a restart, a failover or SCRIPT FLUSH. With Functions it calls the functions of
+// a library that an administrator has loaded, and needs no right to run scripts.
 type Runner struct {
 	Conn      Conn
 	Functions bool
@@ -72,8 +75,9 @@ func (r Runner) first(c Call) Command {
 	return c.command("EVALSHA", c.Script.digest())
 }
 
-// Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow. So does TRYAGAIN, from a cluster
-// that is moving the slot and has some of the script's keys here and some there: it is asked again until ctx ends.
+// Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow. So does
+// TRYAGAIN, from a cluster that is moving the slot and has some of the script's keys here and some
+// there: it is asked again until ctx ends.
 func (r Runner) Run(ctx context.Context, c Call) (any, error) {
 	moved := false // it was, when last asked
 	for pause := moving; ; pause = min(2*pause, 16*moving) {
@@ -118,8 +122,8 @@ func (c Call) again(ctx context.Context, err error) bool {
 	return (!ends || time.Now().Before(at)) && c.Again()
 }
 
-// twice is the error of a call that failed as well when it was sent once more. What the second says of itself it does not
-// say of the first, which may have been carried out.
+// twice is the error of a call that failed as well when it was sent once more. What the second says
+// of itself it does not say of the first, which may have been carried out.
 func twice(first, second error) error {
 	second = Classify(second)
 	if errors.Is(second, driver.ErrNotSent) || errors.Is(second, driver.ErrRefused) {
@@ -146,8 +150,8 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// RunAll runs several scripts together. Where there are several masters, each has its own time: one that does not answer
-// holds up none of the others.
+// RunAll runs several scripts together. Where there are several masters, each has its own time: one
+// that does not answer holds up none of the others.
 func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
 	if len(calls) < 2 || r.Conn.Node(calls[0].Keys[0]) == "" {
 		return r.batch(ctx, calls)

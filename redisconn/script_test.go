@@ -136,7 +136,8 @@ func TestRunner_RunAll(t *testing.T) {
 	}
 }
 
-// deaf is a client with a master for each key, one of which it goes on connecting to whatever a context says.
+// deaf is a client with a master for each key, one of which it goes on connecting to whatever a
+// context says.
 type deaf struct {
 	redisconn.Conn
 	over chan struct{}
@@ -151,7 +152,8 @@ func (d deaf) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.R
 	return d.Conn.DoAll(context.WithoutCancel(ctx), cmds)
 }
 
-// A master to which the client is still connecting holds up the answers of the others until the deadline and no longer.
+// A master to which the client is still connecting holds up the answers of the others until the
+// deadline and no longer.
 func TestRunner_AMasterHoldsUpNobody(t *testing.T) {
 	d := deaf{opened(t, servertest.Redis(t)), make(chan struct{})}
 	end := time.AfterFunc(5*time.Second, func() { close(d.over) })
@@ -191,7 +193,8 @@ func TestRunner_Functions(t *testing.T) {
 	}
 }
 
-// A cluster that moves a slot says TRYAGAIN: nothing was done, and a moment later it takes the script.
+// A cluster that moves a slot says TRYAGAIN: nothing was done, and a moment later it takes the
+// script.
 func TestRunner_TriesAgainWhileASlotMoves(t *testing.T) {
 	s := servertest.Redis(t)
 	n := &noting{Conn: opened(t, s)}
@@ -224,8 +227,8 @@ func TestRunner_TriesAgainWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// A context that ends while the slot is being moved says nothing of why: the error does, and leaves open what the request
-// that had no answer did.
+// A context that ends while the slot is being moved says nothing of why: the error does, and leaves
+// open what the request that had no answer did.
 func TestAContextThatEndsBehindAMoveIsExplained(t *testing.T) {
 	tries := 0
 	n := &noting{Conn: opened(t, servertest.Redis(t))}

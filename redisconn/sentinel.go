@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// EachSentinel calls visit for each Sentinel that was named, one after the other, with the name that it knows the master by and a way to
-// send commands to it alone, over a connection that is there for that; or with why it cannot be reached. It calls nobody where there are no
-// Sentinels, or where the client is the program's. It is not in Conn, since nobody but the doctor asks.
+// EachSentinel calls visit for each Sentinel that was named, one after the other, with the name
+// that it knows the master by and a way to send commands to it alone, over a connection of its own,
+// or with the error that it cannot be reached. It does nothing without Sentinels, or if the client
+// is the program's. It is not in Conn, since only the doctor needs it.
 func (c *conn) EachSentinel(ctx context.Context, visit func(addr, master string, do DoFunc, err error)) {
 	if c.config.Master == "" {
 		return

@@ -9,8 +9,8 @@ import (
 // Slots is the number of slots of a Redis Cluster.
 const Slots = 16384
 
-// Slot returns the slot of a key: the CRC16 of its tag, the first {…} that is not empty, or else of the whole key.
-// Source: the Redis Cluster specification, "Hash tags".
+// Slot returns the slot of a key: the CRC16 of its tag, the first {…} that is not empty, or else of
+// the whole key. Source: the Redis Cluster specification, "Hash tags".
 func Slot(key string) int {
 	if tag, ok := hashTag(key); ok {
 		key = tag
@@ -27,9 +27,10 @@ func hashTag(key string) (string, bool) {
 	return tag, ok && tag != ""
 }
 
-// Tag returns a text that, in braces at the beginning of another key, puts that key into the slot of key. That is key's
-// own tag, or key itself where it has no closing brace. What is left are names such as a}b or {}x, which nothing in
-// braces can repeat: for these it is the smallest number with their slot.
+// Tag returns a text that, in braces at the beginning of another key, puts that key into the slot
+// of key. That is key's own tag, or key itself where it has no closing brace. What is left are
+// names such as a}b or {}x, which nothing in braces can repeat: for these it is the smallest number
+// with their slot.
 func Tag(key string) string {
 	if tag, ok := hashTag(key); ok {
 		return tag

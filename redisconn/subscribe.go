@@ -15,14 +15,15 @@ import (
 // glance is the time between looks whether a client behind sentinels has another master.
 const glance = 200 * time.Millisecond
 
-// errEnded says that no message comes any more, and that the same subscription can be asked for at once.
+// errEnded says that no message comes any more, and that the same subscription can be asked for at
+// once.
 var errEnded = fmt.Errorf("redisconn: the connection of a subscription was closed: %w", io.EOF)
 
 // Subscribe implements Conn.
-func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
+func (c *conn) Subscribe(ctx context.Context, key, channel string, onMessage func(payload string)) (*Subscription, error) {
 	return apart(ctx, func() (s *Subscription, err error) {
 		for range idle {
-			s, err = c.subscribe(ctx, key, channel, heard)
+			s, err = c.subscribe(ctx, key, channel, onMessage)
 			if err == nil || !Broken(err) || ctx.Err() != nil {
 				break
 			}
@@ -31,7 +32,7 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 	})
 }
 
-func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
+func (c *conn) subscribe(ctx context.Context, key, channel string, onMessage func(payload string)) (*Subscription, error) {
 	node, client, err := c.masterOf(ctx, key)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 	var once sync.Once
 	confirmed, closed := make(chan struct{}), make(chan struct{})
 	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { heard(m.Message) },
+		OnMessage:      func(m rueidis.PubSubMessage) { onMessage(m.Message) },
 		OnSubscription: func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) },
 	})
 	end := sync.OnceFunc(func() {
@@ -83,10 +84,11 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 	}
 }
 
-// attend returns when a subscription's connection has ended. It ends the connection when the server is not the master any more,
-// which would keep it, and no message of the new one would come. Behind sentinels the client has another master then. Else a
-// connection that was made since may lead to it, and the server says so: one that listens carries commands as well, since version
-// 3 of the protocol.
+// attend returns when a subscription's connection has ended. It ends the connection when the server
+// is not the master any more, which would keep it, and no message of the new one would come. Behind
+// sentinels the client has another master then. Else a connection that was made since may lead to
+// it, and the server says so: one that listens carries commands as well, since version 3 of the
+// protocol.
 func (c *conn) attend(node, key string, own rueidis.DedicatedClient, errs <-chan error, end func()) {
 	ended := make(chan struct{})
 	go func() {

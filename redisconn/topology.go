@@ -14,9 +14,9 @@ import (
 
 // topology is which master owns which slot of a cluster, as one of its nodes said last.
 //
-// Every acquire asks it, so the answer is the last one known, at once. An answer that has grown old, or that an error or
-// a redirection makes doubtful, is asked for anew in the background; who needs it fresh calls current. When slots turn
-// out to have other masters than before, moves yields a value.
+// Every acquire asks it, so the answer is the last one known, at once. An answer that is old, or
+// that an error or a redirection makes doubtful, is replaced in the background; current waits for
+// that. When slots turn out to have other masters than before, moves yields a value.
 type topology struct {
 	ask   func(ctx context.Context) (*slotTable, error)
 	moves chan struct{}
@@ -25,8 +25,8 @@ type topology struct {
 	doubt  atomic.Bool
 	asking atomic.Bool // in the background
 
-	mu   sync.Mutex // of who asks
-	last time.Time  // when somebody asked, with or without success
+	mu   sync.Mutex // held by the one who asks
+	last time.Time  // of the last question, with or without success
 }
 
 // slotTable is one answer.
@@ -37,11 +37,11 @@ type slotTable struct {
 }
 
 const (
-	fresh   = 2 * time.Second        // how long an answer is taken for true that nothing casts doubt on
-	between = 100 * time.Millisecond // questions, however doubtful the answer is
+	fresh   = 2 * time.Second        // how long an answer counts without an error or a redirection
+	between = 100 * time.Millisecond // the least time between two questions
 )
 
-// unknown is the name of a master that nobody knows.
+// unknown is the name of a master that is not known.
 const unknown = "unknown"
 
 func newTopology(ask func(ctx context.Context) (*slotTable, error)) *topology {
@@ -83,7 +83,8 @@ func (t *topology) refresh() {
 	}()
 }
 
-// current returns an answer that is no older than age and not in doubt. It asks at most once in a short while.
+// current returns an answer that is no older than age and not in doubt. It asks at most once in a
+// short while.
 func (t *topology) current(ctx context.Context, age time.Duration) (*slotTable, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,8 +112,8 @@ func (t *topology) current(ctx context.Context, age time.Duration) (*slotTable, 
 	return next, nil
 }
 
-// parseSlots reads the answer to CLUSTER SLOTS: [from, to, [host, port, …], replicas…] for each range. A node that does
-// not know its own host means the one under which it was asked.
+// parseSlots reads the answer to CLUSTER SLOTS: [from, to, [host, port, …], replicas…] for each
+// range. A node that does not know its own host means the one under which it was asked.
 func parseSlots(v any, asked string) (*slotTable, error) {
 	list, ok := v.([]any)
 	if !ok {

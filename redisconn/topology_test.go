@@ -104,7 +104,8 @@ func until(t *testing.T, what string, look func() bool) {
 	}
 }
 
-// Everybody who acquires asks where a slot is. Nobody waits for it, also while the cluster answers nothing.
+// Everybody who acquires asks where a slot is. Nobody waits for it, also while the cluster answers
+// nothing.
 func TestTopology_AnswersAtOnce(t *testing.T) {
 	o := newOracle("a")
 	top := newTopology(o.ask)

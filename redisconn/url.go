@@ -12,18 +12,19 @@ import (
 	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
-// ParseURL reads redis://, rediss:// (TLS), redis+sentinel:// and redis+cluster:// URLs; the last two take several
-// hosts, separated by commas, and "+tls" behind the scheme's name:
+// ParseURL reads redis://, rediss:// (TLS), redis+sentinel:// and redis+cluster:// URLs; the last
+// two take several hosts, separated by commas, and "+tls" behind the scheme's name:
 //
 //	redis://user:password@host:6379/0
 //	redis+sentinel://:password@s1:26379,s2:26379,s3:26379/mymaster/0
 //	redis+cluster+tls://n1:7000,n2:7000,n3:7000
 //
-// Another word may stand in the place of redis, so that the same servers are named for another layout.
+// Another word may stand in the place of redis, so that the same servers are named for another
+// layout.
 //
-// Parameters: timeout, keepalive, client_name, db, sentinel_user, sentinel_password_file, password_file, and for TLS
-// ca, cert, key (files), server_name, skip_verify. The parameters that it does not know stay in p for others to read.
-// An error is a [*driver.URLError].
+// Parameters: timeout, keepalive, client_name, db, sentinel_user, sentinel_password_file,
+// password_file, and for TLS ca, cert, key (files), server_name, skip_verify. The parameters that
+// it does not know stay in p for others to read. An error is a [*driver.URLError].
 func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 	c, err := parseURL(u, p)
 	if err != nil {
@@ -85,8 +86,9 @@ func parseURL(u *url.URL, p *driver.Params) (Config, error) {
 	return c, nil
 }
 
-// misread refuses a URL that does not mean what its writer meant. Unescaped, a character of a password can end the host,
-// and what is left of the password stands where others may be quoted from: an @ there gives it away.
+// misread refuses a URL that does not mean what its writer meant. Unescaped, a character of a
+// password can end the host, and what is left of the password stands where others may be quoted
+// from: an @ there gives it away.
 func misread(u *url.URL) error {
 	if err := storeurl.Misread(u); err != nil {
 		return fmt.Errorf("redisconn: %w", err)
@@ -149,8 +151,9 @@ func (c *Config) readPath(u *url.URL, sentinels bool) error {
 	return nil
 }
 
-// OpenURL opens what a URL says. options reads the parameters that [ParseURL] leaves, for a store over the connection; one
-// that nobody reads is an error, before anything is connected to.
+// OpenURL opens the connection of a URL. options reads the parameters that [ParseURL] leaves, for a
+// store over the connection. A parameter that is not read is an error, before anything is
+// connected.
 func OpenURL(ctx context.Context, u *url.URL, options func(p *driver.Params, c Config)) (Conn, error) {
 	p := driver.NewParams(u)
 	c, err := ParseURL(u, p)

@@ -139,7 +139,8 @@ func TestParseURL_SaysWhatIsWrong(t *testing.T) {
 
 const mark = "S3CR3T"
 
-// secretive checks that a password whose ends are marked shows in no error, written as it should be and as it should not.
+// secretive checks that a password whose ends are marked shows in no error, written as it should be
+// and as it should not.
 func secretive(t *testing.T, middle string) {
 	t.Helper()
 	password := mark + middle + mark

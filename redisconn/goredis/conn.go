@@ -20,12 +20,13 @@ type conn struct {
 	links redislink.Links // the subscriptions
 }
 
-// Conn makes a redisconn.Conn of a client that the program has: a *redis.Client, also one made by NewFailoverClient, or a
-// *redis.ClusterClient. The client stays open when the Conn is closed.
+// Conn makes a redisconn.Conn of a client that the program has: a *redis.Client, also one made by
+// NewFailoverClient, or a *redis.ClusterClient. The client stays open when the Conn is closed.
 //
-// go-redis repeats commands by itself when a connection fails, and a lock's must not be: those that go through Conn are
-// sent once, whatever the client's MaxRetries, unless [redisconn.Call].Again says more. With ContextTimeoutEnabled each command costs a goroutine less. go-redis does
-// not tell when it makes a new connection, so each grant asks the server for its time.
+// go-redis repeats commands by itself when a connection fails, and a lock's must not be: those that
+// go through Conn are sent once, whatever the client's MaxRetries, unless [redisconn.Call].Again
+// says more. With ContextTimeoutEnabled each command costs a goroutine less. go-redis does not tell
+// when it makes a new connection, so each grant asks the server for its time.
 func Conn(client redis.UniversalClient) (redisconn.Conn, error) {
 	switch client := client.(type) {
 	case *redis.Client:
@@ -110,8 +111,8 @@ func failed(cmds []redisconn.Command, err error) []redisconn.Reply {
 	return replies
 }
 
-// bounded runs f and returns by ctx's deadline. A client that does not heed deadlines goes on with f for its own time, so
-// nothing that f writes may be read after an error.
+// bounded runs f and returns by ctx's deadline. A client that does not heed deadlines goes on with
+// f for its own time, so nothing that f writes may be read after an error.
 func (c *conn) bounded(ctx context.Context, f func()) error {
 	at, ends := ctx.Deadline()
 	if c.punctual || !ends {
@@ -157,7 +158,8 @@ func answer(v any, err error) (any, error) {
 	return nil, err
 }
 
-// Node implements redisconn.Conn. The client reads once where the slots are and from then on answers at once.
+// Node implements redisconn.Conn. The client reads once where the slots are and from then on
+// answers at once.
 func (c *conn) Node(key string) string {
 	cluster, ok := c.client.(*redis.ClusterClient)
 	if !ok {

@@ -40,8 +40,8 @@ func TestConn_RefusesOtherClients(t *testing.T) {
 	}
 }
 
-// noted counts the requests over a wire that contain word, and cuts the connection instead of letting their answers come
-// back.
+// noted counts the requests over a wire that contain word, and cuts the connection instead of
+// letting their answers come back.
 func noted(t *testing.T, target, word string) (w *wire.Wire, seen *atomic.Int64) {
 	t.Helper()
 	w, seen = wire.New(t, target), new(atomic.Int64)
@@ -56,8 +56,8 @@ func noted(t *testing.T, target, word string) (w *wire.Wire, seen *atomic.Int64)
 	return w, seen
 }
 
-// A client repeats commands three times unless told otherwise, one for a Cluster whatever it is told. Those of locks go out
-// once.
+// A client repeats commands three times unless told otherwise, one for a Cluster whatever it is
+// told. Those of locks go out once.
 func TestConn_NeverRepeatsCommands(t *testing.T) {
 	server := servertest.Redis(t)
 	cluster := servertest.RedisCluster(t, 1, 0)
@@ -133,7 +133,8 @@ func TestConn_Answers(t *testing.T) {
 	}
 }
 
-// The answers of a pipeline are each command's own: an error in the middle is nobody else's, and neither is a nil.
+// The answers of a pipeline are each command's own: an error in the middle is nobody else's, and
+// neither is a nil.
 func TestConn_DoAllAnswersEach(t *testing.T) {
 	cluster := servertest.RedisCluster(t, 3, 0)
 	clients := map[string]redis.UniversalClient{
@@ -164,7 +165,8 @@ func TestConn_DoAllAnswersEach(t *testing.T) {
 	}
 }
 
-// Where the connection ends before the answers are complete, no command without one looks as if it had been answered nil.
+// Where the connection ends before the answers are complete, no command without one looks as if it
+// had been answered nil.
 func TestConn_DoAllTellsWhatWasNotAnswered(t *testing.T) {
 	server := servertest.Redis(t)
 	w := wire.New(t, server.Addr())

@@ -11,14 +11,15 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// fresh sends commands to the master that owns the keys of the first, over a connection that has just answered.
+// fresh sends commands to the master that owns the keys of the first, over a connection that has
+// just answered.
 func (c *conn) fresh(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
 	_, client, err := c.master(ctx, cmds[0].Words[cmds[0].First])
 	if err != nil {
 		return failed(cmds, err)
 	}
 	one, err := c.answering(ctx, client, cmds[0].Words[cmds[0].First])
-	if at, ends := ctx.Deadline(); err == nil && ends && !time.Now().Before(at) { // nobody awaits the answer any more
+	if at, ends := ctx.Deadline(); err == nil && ends && !time.Now().Before(at) { // the caller has returned
 		_ = one.Close()
 		err = context.DeadlineExceeded
 	}
@@ -35,8 +36,8 @@ func (c *conn) fresh(ctx context.Context, cmds []redisconn.Command) []redisconn.
 	return replies
 }
 
-// answering returns a connection that answers. Each of the pool's may have ended while it was idle, and go-redis sees that
-// before it uses one, except over TLS; or it may lead to a former master.
+// answering returns a connection that answers. Each of the pool's may have ended while it was idle,
+// and go-redis sees that before it uses one, except over TLS; or it may lead to a former master.
 func (c *conn) answering(ctx context.Context, client *redis.Client, key string) (*redis.Conn, error) {
 	question := []string{"PING"}
 	if c.links.Lately() {
@@ -52,7 +53,7 @@ func (c *conn) answering(ctx context.Context, client *redis.Client, key string) 
 			continue
 		}
 		var refusal *redisconn.Error
-		if err == nil || errors.As(err, &refusal) { // the commands will be told so, too
+		if err == nil || errors.As(err, &refusal) { // the commands will get that answer, too
 			return one, nil
 		}
 		_ = one.Close()

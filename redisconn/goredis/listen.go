@@ -18,13 +18,13 @@ type listening struct {
 	closed  chan struct{}
 
 	mu       sync.Mutex
-	awaiting map[string][]chan struct{} // who waits for a channel to be confirmed
+	awaiting map[string][]chan struct{} // by channel, what is closed when it is confirmed
 	leaving  map[string]int             // channels whose end was asked for
 	err      error                      // why it ended
 }
 
 // Listen implements redisconn.Conn.
-func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*redisconn.Listener, error) {
+func (c *conn) Listen(ctx context.Context, key string, sharded bool, onMessage func(channel, payload string)) (*redisconn.Listener, error) {
 	g := &listening{sharded: sharded, closed: make(chan struct{}), awaiting: map[string][]chan struct{}{}, leaving: map[string]int{}}
 	node, client, err := c.master(ctx, key)
 	if err != nil {
@@ -39,13 +39,13 @@ func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(
 	end := func() { _ = g.pubsub.Close() }
 	go func() {
 		defer c.links.Add(end)()
-		g.run(heard)
+		g.run(onMessage)
 	}()
 	return redisconn.NewListener(node, g.closed, g.subscribe, g.unsubscribe, end), nil
 }
 
-// run takes in what comes until the connection fails; see listen.
-func (g *listening) run(heard func(channel, payload string)) {
+// run handles messages until the connection fails; see listen.
+func (g *listening) run(onMessage func(channel, payload string)) {
 	defer close(g.closed)
 	defer func() { _ = g.pubsub.Close() }()
 	silent := false
@@ -53,7 +53,7 @@ func (g *listening) run(heard func(channel, payload string)) {
 		m, err := g.pubsub.ReceiveTimeout(context.Background(), redisconn.DefaultKeepAlive)
 		switch m := m.(type) {
 		case *redis.Message:
-			heard(m.Channel, m.Payload)
+			onMessage(m.Channel, m.Payload)
 			silent = false
 		case *redis.Subscription:
 			if strings.HasSuffix(m.Kind, "unsubscribe") && !g.left(m.Channel) {

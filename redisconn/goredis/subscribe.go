@@ -14,11 +14,12 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// failover is the address that a client of NewFailoverClient gives: its own is that of whoever is master.
+// failover is the address that a client of NewFailoverClient gives: its own is that of whoever is
+// master.
 const failover = "FailoverClient"
 
-// changes returns what tells whether commands may go to another master by now: behind Sentinels always, on a Cluster never, and
-// else if the client has made a connection since it was last asked.
+// changes returns what tells whether commands may go to another master by now: behind Sentinels
+// always, on a Cluster never, and else if the client has made a connection since it was last asked.
 func (c *conn) changes(addr string) func() bool {
 	client, one := c.client.(*redis.Client)
 	if !one || addr == failover {
@@ -34,10 +35,10 @@ func (c *conn) changes(addr string) func() bool {
 
 var errOnce = errors.New("goredis: a subscription is not made again by itself")
 
-// Subscribe implements redisconn.Conn. go-redis makes a connection that fails again and subscribes once more, and the
-// server would count a subscriber whom nobody tells that messages were lost. So each subscription has a client of its own
-// that can connect once.
-func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
+// Subscribe implements redisconn.Conn. go-redis makes a connection that fails again and subscribes
+// once more, and the server would count a subscriber whom nobody tells that messages were lost. So
+// each subscription has a client of its own that can connect once.
+func (c *conn) Subscribe(ctx context.Context, key, channel string, onMessage func(payload string)) (*redisconn.Subscription, error) {
 	node, client, err := c.master(ctx, key)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 		defer close(done)
 		defer c.links.Add(func() { go end() })()
 		defer end()
-		c.attend(pubsub, channel, c.changes(options.Addr), heard)
+		c.attend(pubsub, channel, c.changes(options.Addr), onMessage)
 	}()
 	return redisconn.NewSubscription(node, done, end), nil
 }
@@ -99,15 +100,15 @@ func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, er
 	}
 }
 
-// attend passes messages on until the connection fails, or, where the master may move to another server, until the channel
-// has no subscriber at the one that commands go to.
-func (c *conn) attend(pubsub *redis.PubSub, channel string, changes func() bool, heard func(payload string)) {
+// attend passes messages on until the connection fails, or, where the master may move to another
+// server, until the channel has no subscriber at the one that commands go to.
+func (c *conn) attend(pubsub *redis.PubSub, channel string, changes func() bool, onMessage func(payload string)) {
 	silent := false
 	for {
 		m, err := pubsub.ReceiveTimeout(context.Background(), redisconn.DefaultKeepAlive)
 		switch m := m.(type) {
 		case *redis.Message:
-			heard(m.Payload)
+			onMessage(m.Payload)
 			silent = false
 		case *redis.Pong:
 			silent = false
@@ -120,14 +121,14 @@ func (c *conn) attend(pubsub *redis.PubSub, channel string, changes func() bool,
 			return // the second silence in a row: the ping was not answered
 		}
 		silent = true
-		if pubsub.Ping(context.Background()) != nil || changes() && c.unheard(channel) {
+		if pubsub.Ping(context.Background()) != nil || changes() && c.noSubscribers(channel) {
 			return
 		}
 	}
 }
 
-// unheard reports whether the master says that nobody listens to the channel.
-func (c *conn) unheard(channel string) bool {
+// noSubscribers reports whether the master says that the channel has no subscribers.
+func (c *conn) noSubscribers(channel string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), redisconn.DefaultTimeout)
 	defer cancel()
 	n, err := c.Do(ctx, redisconn.Command{Words: []string{"PUBLISH", channel, ""}})

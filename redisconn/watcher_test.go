@@ -24,9 +24,9 @@ func (q *quiet) Write(b []byte) (int, error) { return len(b), nil }
 func (q *quiet) Read([]byte) (int, error)    { return 1, nil }
 func (q *quiet) Close() error                { q.closed = true; return nil }
 
-// When the time of a command is over, the connections are closed that have owed an answer for most of it, and no others: others'
-// commands go over them.
-func TestWardenClosesWhatOwesAnAnswer(t *testing.T) {
+// When the time of a command is over, the connections are closed that have owed an answer for most
+// of it, and no others: others' commands go over them.
+func TestWatcherClosesWhatOwesAnAnswer(t *testing.T) {
 	const ago = int64(time.Second)
 	for what, c := range map[string]struct {
 		steps  string // w: bytes leave, r: bytes come, each a second after the one before and the last one a second ago
@@ -44,8 +44,8 @@ func TestWardenClosesWhatOwesAnAnswer(t *testing.T) {
 		"answered to who asked before":        {"wwr", 2 * ago, true},
 		"answered to all, before the command": {"wwr", ago / 2, false},
 	} {
-		w, q := newWarden(), &quiet{}
-		s := w.adopt(t.Context(), q, false, func() {}).(*shared) //nolint:forcetypeassert // nobody calls
+		w, q := newWatcher(), &quiet{}
+		s := w.adopt(t.Context(), q, false, func() {}).(*sharedConn) //nolint:forcetypeassert // nobody calls
 		now := moment()
 		for i, step := range c.steps {
 			if step == 'w' {
@@ -54,20 +54,21 @@ func TestWardenClosesWhatOwesAnAnswer(t *testing.T) {
 				_, _ = s.Read(nil)
 			}
 			at := now - int64(len(c.steps)-i)*ago
-			for _, m := range []*int64{&s.asked, &s.wrote, &s.heard, &s.overlap} {
+			for _, m := range []*int64{&s.asked, &s.wrote, &s.received, &s.overlap} {
 				if *m >= now {
 					*m = at
 				}
 			}
 		}
-		w.fell(now - c.took)
+		w.timedOut(now - c.took)
 		if q.closed != c.closed {
 			t.Errorf("%s: a connection with the steps %q is closed: %v; want %v", what, c.steps, q.closed, c.closed)
 		}
 	}
 }
 
-// A command for which a connection has to be made is back by its deadline, also where the server accepts and says nothing.
+// A command for which a connection has to be made is back by its deadline, also where the server
+// accepts and says nothing.
 func TestANewConnectionKeepsNobody(t *testing.T) {
 	w := wire.New(t, servertest.Redis(t).Addr())
 	c, err := Open(t.Context(), Config{Addrs: []string{w.Addr()}, Timeout: time.Minute, KeepAlive: time.Minute})
@@ -123,7 +124,7 @@ func TestAConnectionThatIsBeingMadeIsClosed(t *testing.T) {
 	}
 	until("a connection is being made, and has asked", func() bool {
 		n := w.Count()
-		return c.warden.making.Load() == 1 && n.Open == 1 && n.Replies.Held > 0
+		return c.watcher.making.Load() == 1 && n.Open == 1 && n.Replies.Held > 0
 	})
 	leave()
 	c.Close()
@@ -151,7 +152,7 @@ func TestANewConnectionKeepsNobodyElse(t *testing.T) {
 			c.DoAll(first, []Command{cmd, cmd, cmd})
 		}
 	}()
-	for began := time.Now(); c.warden.making.Load() == 0; {
+	for began := time.Now(); c.watcher.making.Load() == 0; {
 		if time.Since(began) > 30*time.Second {
 			t.Fatal("no connection is being made")
 		}
@@ -173,7 +174,8 @@ func TestANewConnectionKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// Whoever the connection is made for goes when its context ends, long before its time is over, wherever it comes from.
+// Whoever the connection is made for goes when its context ends, long before its time is over,
+// wherever it comes from.
 func TestANewConnectionDoesNotKeepWhoMakesIt(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -189,7 +191,7 @@ func TestANewConnectionDoesNotKeepWhoMakesIt(t *testing.T) {
 			c := opened.(*conn) //nolint:forcetypeassert // Open makes no other
 			defer w.Stall(wire.Both)()
 			w.Cut()
-			for began := time.Now(); c.warden.made.Load() > 0; { // until a command has found that the connection has ended
+			for began := time.Now(); c.watcher.made.Load() > 0; { // until a command has found that the connection has ended
 				if time.Since(began) > 30*time.Second {
 					t.Fatal("the connection has ended, and nobody has seen it")
 				}
@@ -202,7 +204,7 @@ func TestANewConnectionDoesNotKeepWhoMakesIt(t *testing.T) {
 			go func() { done <- ask(sessions.Within(ctx, 90*time.Second), c) }()
 			greets := func() bool { // while it dials, rueidis looks at the context
 				n := w.Count()
-				return c.warden.making.Load() > 0 && n.Open > 0 && n.Requests.Held > 0
+				return c.watcher.making.Load() > 0 && n.Open > 0 && n.Requests.Held > 0
 			}
 			for began := time.Now(); !greets(); runtime.Gosched() {
 				if time.Since(began) > 30*time.Second {
