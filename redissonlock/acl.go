@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// The commands of a user who locks. A script runs with the rights of whoever calls it, so that the commands in it count,
-// too.
+// The commands of a user who locks. A script runs with the rights of its caller, so they include
+// the commands in scripts.
 var (
 	commands = []string{
 		"eval", "evalsha", "ping", "select", "info", "scan", "time", "type", "exists", "get", "set", "del", "incrby", "pexpire", "pttl",
@@ -18,13 +18,14 @@ var (
 	onCluster = []string{"ssubscribe", "sunsubscribe", "spublish", "pubsub|shardnumsub", "cluster|slots"}
 )
 
-// ACL returns the rights of a user who locks names that match these patterns of Redis, and can do nothing else, as
-// ACL SETUSER and ACL files of Redis 7 take them:
+// ACL returns the rights of a user who locks names that match these patterns of Redis, and can do
+// nothing else, as ACL SETUSER and ACL files of Redis 7 take them:
 //
 //	"ACL SETUSER locker on >password " + redissonlock.ACL("orders/*", "jobs/*")
 //
-// The user can list the names of all keys, and can read what INFO tells. It cannot ask for the server's configuration, so
-// that New says that it is not known whether a machine that crashes forgets locks and tokens.
+// The user can list the names of all keys, and can read what INFO tells. It cannot ask for the
+// server's configuration, so that New says that it is not known whether a machine that crashes
+// forgets locks and tokens.
 func ACL(names ...string) string {
 	words := []string{"resetkeys", "resetchannels", "-@all"}
 	for _, command := range slices.Concat(commands, onCluster) {

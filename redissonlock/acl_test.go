@@ -28,8 +28,8 @@ var unseen = map[string]string{
 	"+cluster|slots":      "Cluster",
 }
 
-// The rights of a user who locks are exactly those that it needs: with all of them everything works, and without any one
-// of them something does not.
+// The rights of a user who locks are exactly those that it needs: with all of them everything
+// works, and without any one of them something does not.
 func TestACLIsExact(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, redistest.Durable...)

@@ -11,18 +11,19 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Acquire implements driver.Session. A free name takes one script. Who finds it held and wants to wait listens first, and
-// then asks again, unless this process has been listening all the time: a message between look and sleep is not missed.
+// Acquire implements driver.Session. A free name takes one script. A claim that finds it held, and
+// may wait, subscribes first and then asks again, unless this process was subscribed before it
+// asked: no message between the answer and the wait is missed.
 func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	return s.Session.Acquire(ctx, dc, s.enter)
 }
 
-// enter asks for the claim's state, and has it wait if it is to.
+// enter asks for the claim's state, and puts it into its group if it waits.
 func (s *session) enter(ctx context.Context, c *claim) error {
 	s.Mu.Lock()
 	g := s.d.groups.all[place{c.Name, c.Kind}]
-	version, heard := uint64(0), g != nil && g.heard()
-	if heard {
+	version, subscribed := uint64(0), g != nil && g.subscribed()
+	if subscribed {
 		version = g.version
 	}
 	s.Mu.Unlock()
@@ -32,7 +33,7 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 	s.Mu.Lock()
 	now := c.group
 	s.Mu.Unlock()
-	if now == nil || heard && now == g {
+	if now == nil || subscribed && now == g {
 		return nil
 	}
 	return s.look(ctx, c, now)
@@ -57,7 +58,7 @@ func (s *session) ask(ctx context.Context, c *claim, version uint64) error {
 	if leaving {
 		return fmt.Errorf("redissonlock: %w: the claim is being released", driver.ErrNotSent)
 	}
-	if over { // asked for once more it would stand there for nobody
+	if over { // the request would acquire it again
 		return nil
 	}
 	v, err := s.d.store.Run.Run(ctx, call)

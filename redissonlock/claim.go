@@ -21,7 +21,7 @@ func (c *claim) Depart() {
 	c.exit(time.Now())
 }
 
-// known says what the script is to know of the claim's past: see take.lua.
+// known returns what the script needs to know of the claim's past: see take.lua.
 func (c *claim) known() string {
 	switch c.State {
 	case redisstore.Waiting:
@@ -44,7 +44,7 @@ func (c *claim) end(s redisstore.State, now time.Time) {
 	c.End(s)
 }
 
-// exit takes the claim out of the group in which it waits.
+// exit removes the claim from the group in which it waits.
 func (c *claim) exit(now time.Time) {
 	if g := c.group; g != nil {
 		c.group = nil

@@ -12,8 +12,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A slot moves to another master while somebody holds a name of it and another waits: messages of the shard come from the new
-// one, and the old one ends the subscription. Whoever waits is told all the same, and the hold survives.
+// A slot moves to another master while somebody holds a name of it and another waits: messages of
+// the shard come from the new one, and the old one ends the subscription. Whoever waits is told all
+// the same, and the hold survives.
 func TestSlotMovesWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
 	c := servertest.RedisCluster(t, 2, 0, redistest.Durable...)

@@ -52,7 +52,8 @@ func TestConformanceByURL(t *testing.T) {
 	drivertest.Run(t, harness(byURL))
 }
 
-// selection is of the laws that depend on how a client finds masters, subscribes and reports errors, or on names.
+// selection is of the laws that depend on how a client finds masters, subscribes and reports
+// errors, or on names.
 var selection = []string{"Law05", "Law06", "Law07", "Law09", "Law10", "Law12", "Law13", "Law14", "Law15", "Also_Inspector"}
 
 func TestConformanceByGoRedis(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What stands beside a name may be damaged: by hand, by a restore, by another program. Whoever asks is told at once, and which key it
-// is; the name does not stay taken; who holds keeps what it has, also of other names, and can release it.
+// What stands beside a name may be damaged: by hand, by a restore, by another program. Whoever asks
+// is told at once, and which key it is; the name does not stay taken; who holds keeps what it has,
+// also of other names, and can release it.
 func TestDamageBesideANameIsAnErrorOfItsOwn(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t, redistest.Durable...)

@@ -16,7 +16,7 @@ import (
 // Driver is a Redis as a store of locks in Redisson's layout. It is safe for concurrent use.
 type Driver struct {
 	store   *redisstore.Store
-	publish string // the command that tells those who wait
+	publish string // the command that wakes waiters
 	client  string // what Redisson calls the id of a client, a UUID
 
 	groups   *groups
@@ -24,9 +24,10 @@ type Driver struct {
 	sessions sessions.Set[*session]
 }
 
-// New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
-// at the server's configuration and logs what a lock could lose by it; with Options.Strict that is an error. While no server can be reached it
-// asks again, until ctx ends, or for 15 s where that has no deadline.
+// New makes a driver over a client that the program has; see [redisconn.Rueidis] and package
+// redisconn/goredis. It checks the server's configuration and logs what can lose locks;
+// with Options.Strict that is an error. While no server can be reached it tries again, until ctx
+// ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conn, o) })
 }
@@ -75,7 +76,8 @@ func (d *Driver) Traits() driver.Traits {
 	}
 }
 
-// fence says what the counters of tokens survive. Redisson counts from 1, so nothing repairs one that was lost.
+// fence says what the counters of tokens survive. Redisson counts from 1, so nothing repairs one
+// that was lost.
 func (d *Driver) fence() driver.Durability {
 	if d.store.Server.Syncs && !d.store.Server.Forgets {
 		return driver.Durable
@@ -83,8 +85,8 @@ func (d *Driver) fence() driver.Durability {
 	return driver.UntilRestart
 }
 
-// sharded reports whether every master knows messages of a shard, which those from Redis 7 on do. One that gave no answer is taken to be
-// like the others; where none did, they may be either.
+// sharded reports whether every master knows messages of a shard, which those from Redis 7 on do.
+// One that gave no answer is taken to be like the others; where none did, they may be either.
 func sharded(ctx context.Context, conn redisconn.Conn) (bool, error) {
 	all, answered, silent := true, false, error(nil)
 	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {

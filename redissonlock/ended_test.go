@@ -27,8 +27,9 @@ func TestConnectionsEndUnderWay(t *testing.T) {
 	redistest.TryEndsUnderWay(t, clients)
 }
 
-// A server that is restarted without a log has forgotten who holds, and gives the lock to the next one. Whoever holds sees the end of
-// the connection that listens, and asks long before the next renewal.
+// A server that is restarted without a log has forgotten who holds, and gives the lock to the next
+// one. Whoever holds sees the end of the connection that listens, and asks long before the next
+// renewal.
 func TestHolderAsksWhenItsConnectionEnds(t *testing.T) {
 	t.Parallel()
 	for _, shape := range []shape{mutexes, readers} {
@@ -45,7 +46,8 @@ func TestHolderAsksWhenItsConnectionEnds(t *testing.T) {
 	}
 }
 
-// Whoever releases is back when its context ends, also where the connection that others share has to be made for it.
+// Whoever releases is back when its context ends, also where the connection that others share has
+// to be made for it.
 func TestAReleaseDoesNotWaitForANewConnection(t *testing.T) {
 	t.Parallel()
 	w := wire.New(t, servertest.Redis(t).Addr())

@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// The doctor looks at the same settings here as at those of redislock, and at this store's own rights.
+// The doctor looks at the same settings here as at those of redislock, and at this store's own
+// rights.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, redistest.Durable...)

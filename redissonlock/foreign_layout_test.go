@@ -14,8 +14,9 @@ import (
 	"github.com/interlock-go/interlock/internal/redistest"
 )
 
-// Locks of Redisson that tell nobody, or only their own kind, are found free by a renewal. A fair lock with a line refuses
-// ours, whether it came before or while ours waited; ours leaves the line alone.
+// Locks of Redisson that tell nobody, or only their own kind, are found free by a renewal. A fair
+// lock with a line refuses ours, whether it came before or while ours waited; ours leaves the line
+// alone.
 func TestRedissonThatDoesNotTell(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)

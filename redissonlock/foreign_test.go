@@ -16,8 +16,8 @@ import (
 	"github.com/interlock-go/interlock/internal/foreigntest"
 )
 
-// bothWays has ours wait for Redisson's hold and Redisson for ours. Every lease is long, and so is the time between our
-// renewals: who gets in soon was told.
+// bothWays has ours wait for Redisson's hold and Redisson for ours. Every lease is long, and so is
+// the time between our renewals: who gets in soon was told.
 func (m meeting) bothWays(t *testing.T, kind foreigntest.Kind, ours shape, name string) {
 	t.Helper()
 	client := m.open(t, ages)
@@ -205,7 +205,8 @@ func TestRedissonDeadHolder(t *testing.T) {
 	}
 }
 
-// Readers of both hold together. One that leaves, theirs or ours, does not take the lock away under the other.
+// Readers of both hold together. One that leaves, theirs or ours, does not take the lock away under
+// the other.
 func TestRedissonReadersTogether(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)

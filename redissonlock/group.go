@@ -8,14 +8,13 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// place is what the claims of a group want: for one of them that holds alone nothing is different from
-// another.
+// place is what the claims of a group wait for: a lock of one kind on one name.
 type place struct {
 	name string
 	kind driver.Kind
 }
 
-// groups are the groups of a driver, and who listens for them.
+// groups are the groups of a driver, and its listeners.
 type groups struct {
 	store   *redisstore.Store
 	sharded bool // messages are those of a shard
@@ -28,20 +27,21 @@ type groups struct {
 	closed    bool
 }
 
-// group is the claims of this process that wait for one place. One of them asks for all: when a message says
-// that the place may be free, or when the time of the hold that is in the way is over. What it was told, all
-// know.
+// group is the claims of this process that wait for one place. One of them asks for all: when a
+// message says that the place may be free, or when the hold expires that they wait for. The answer
+// is for all.
 //
-// version counts the messages, and the times when one may have been lost. checked is the last version for
-// which the server answered "held". A waiter asks while checked is less than version. So a message that comes
-// while somebody asks is not lost, and a waiter that gives up asking leaves that to the others.
+// version counts the messages, and the times when one may have been lost. checked is the last
+// version for which the server answered "held". A waiter asks while checked is less than version.
+// So a message that comes during a request is not lost, and when a waiter gives up during a request
+// another one asks.
 type group struct {
 	in      *groups
 	place   place
 	channel string
-	by      *listener // that listens for it; nil: nobody does
+	by      *listener // that is subscribed for it; nil: none
 	inside  map[*claim]struct{}
-	empty   time.Time // since when nobody waits
+	empty   time.Time // since when it has no waiters
 
 	version, checked uint64
 	asking           bool          // a waiter asks
@@ -49,8 +49,8 @@ type group struct {
 	changed          chan struct{} // closed, and another made, when any of these changes
 }
 
-// linger is how long a group in which nobody waits is listened for: under contention there is always a next
-// waiter.
+// linger is how long the subscription of a group without waiters stays: under contention there is
+// always a next waiter.
 const linger = time.Second
 
 func newGroups(store *redisstore.Store, sharded bool) *groups {
@@ -60,7 +60,7 @@ func newGroups(store *redisstore.Store, sharded bool) *groups {
 	return all
 }
 
-// enter has c wait in its group, which is made if it is missing. mu is held.
+// enter puts c into its group, which is made if it is missing. The caller holds mu.
 func (all *groups) enter(c *claim) {
 	p := place{c.Name, c.Kind}
 	g := all.all[p]
@@ -73,7 +73,8 @@ func (all *groups) enter(c *claim) {
 	g.inside[c] = struct{}{}
 }
 
-// remove has c wait no more. mu is held, as for all methods of a group that do not lock it.
+// remove takes c out of the group. The caller holds mu, as for all methods of a group that do not
+// lock it.
 func (g *group) remove(c *claim, now time.Time) {
 	delete(g.inside, c)
 	if len(g.inside) == 0 {
@@ -82,24 +83,24 @@ func (g *group) remove(c *claim, now time.Time) {
 	}
 }
 
-// tell wakes all who wait here.
-func (g *group) tell() {
+// wake wakes all waiters of the group.
+func (g *group) wake() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// stir says that the place may be free.
-func (g *group) stir() {
+// recheck makes the waiters ask: the place may be free.
+func (g *group) recheck() {
 	g.version++
-	g.tell()
+	g.wake()
 }
 
-// heard reports whether no message is missed.
-func (g *group) heard() bool { return g.by != nil && !g.by.Lost() }
+// subscribed reports whether no message is missed.
+func (g *group) subscribed() bool { return g.by != nil && !g.by.Lost() }
 
 // due reports whether it is time to ask.
 func (g *group) due(now time.Time) bool {
-	return !g.heard() || g.checked < g.version || !g.at.IsZero() && !now.Before(g.at)
+	return !g.subscribed() || g.checked < g.version || !g.at.IsZero() && !now.Before(g.at)
 }
 
 // begin reports whether the caller is to ask now.
@@ -113,8 +114,7 @@ func (g *group) begin() bool {
 	return true
 }
 
-// done says that the waiter that asked has an answer, or an error: then the next question follows after a
-// moment.
+// done records that a request is answered, or has failed: then the next one follows after a moment.
 func (g *group) done(err error) {
 	g.in.mu.Lock()
 	defer g.in.mu.Unlock()
@@ -122,21 +122,21 @@ func (g *group) done(err error) {
 	if err != nil {
 		g.checked, g.at = g.version, time.Now().Add(10*time.Millisecond)
 	}
-	g.tell()
+	g.wake()
 }
 
-// taken records the answer to a question that began at a version: the place is taken for so long, or, where
-// left is negative, until a message.
+// taken records the answer to a question that began at a version: the place is taken for so long,
+// or, where left is negative, until a message.
 func (g *group) taken(version uint64, left time.Duration) {
 	g.checked = max(g.checked, version)
 	g.at = time.Time{}
 	if left >= 0 {
 		g.at = time.Now().Add(left + time.Millisecond) // the server's clock ticks in milliseconds
 	}
-	g.tell()
+	g.wake()
 }
 
-// sweepLater has groups removed in which nobody waits. mu is held.
+// sweepLater schedules the removal of groups without waiters. The caller holds mu.
 func (all *groups) sweepLater() {
 	if !all.sweeping && !all.closed {
 		all.sweeping = true
@@ -157,7 +157,7 @@ func (all *groups) sweep() {
 			all.sweepLater()
 		default:
 			delete(all.all, p)
-			for _, l := range all.listeners { // also one where it was to be heard, and nobody waited for that to be confirmed
+			for _, l := range all.listeners { // also one whose subscription was not confirmed while there were waiters
 				l.drop(g)
 			}
 		}

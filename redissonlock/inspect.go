@@ -20,8 +20,8 @@ type sight struct {
 	fields []string // beside Claims
 }
 
-// Line implements driver.Inspector. Who holds is shown by the hash, with what our notes know of them; who waits, as far as
-// they are ours, or stand in the line of a fair lock.
+// Line implements driver.Inspector. It shows the holders in the hash, with what our notes have of
+// them, and the waiters that are ours or in the line of a fair lock.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	if err := redisstore.CheckName("redissonlock", name); err != nil {
 		return driver.Line{Name: name}, err
@@ -56,8 +56,9 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 	return nil
 }
 
-// Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost grows with the store. Where a master of a
-// Cluster cannot be reached it lists what stands at the others, with an error that says so.
+// Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost
+// grows with the store. Where a master of a Cluster cannot be reached it lists what stands at the
+// others, with an error that says so.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	legal := func(key string) string {
 		if strings.HasPrefix(key, redisstore.SideKeys) {
@@ -78,7 +79,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	return lines, errors.Join(missing, err)
 }
 
-// isLock reports whether a lock stands at the name, not somebody's data.
+// isLock reports whether the key is a lock, and not other data.
 func (s sight) isLock() bool {
 	for i, h := range s.Claims {
 		if h.Foreign && h.Held && thread.FindString(s.fields[i]) == "" {
@@ -135,7 +136,7 @@ func parseSight(name string, v any) (sight, error) {
 		case "f":
 			till, err := strconv.ParseFloat(text(3), 64)
 			if err != nil || int64(till) <= ms {
-				continue // it is in nobody's way
+				continue // no claim waits for it
 			}
 			h := foreign(field, "", "")
 			h.Held, h.Until = false, time.UnixMilli(int64(till))
@@ -151,8 +152,9 @@ func (s *sight) add(h driver.Holder, field string) {
 	s.Claims, s.fields = append(s.Claims, h), append(s.fields, field)
 }
 
-// Break implements driver.Inspector. Redisson's layout has no place for a mark, so a claim of ours is marked in our notes, and its
-// owner is told: at once, or half a second after it got the name. A client of Redisson reads no marks.
+// Break implements driver.Inspector. Redisson's layout has no place for a mark, so a claim of ours
+// is marked in our notes, and a message is published to its process, which is subscribed half a
+// second after its first grant at the latest. A client of Redisson reads no marks.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	if err := redisstore.CheckName("redissonlock", name); err != nil {
 		return err
@@ -196,7 +198,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		return fmt.Errorf("redissonlock: break %q: %w: the claim has just left", name, driver.ErrRefused)
 	}
 	if !h.Foreign {
-		d.tellBroken(ctx, field)
+		d.publishBroken(ctx, field)
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 
 // keys are where Redisson keeps what belongs to one name, and where our notes are.
 type keys struct {
-	name    string // a hash: who holds
+	name    string // a hash: the holders
 	counter string // a number: the highest token drawn
-	line    string // a list: who waits for a fair lock
+	line    string // a list: the waiters for a fair lock
 	places  string // a sorted set: until when each of them may wait
 	notes   string // a hash of ours: field -> note; Redisson does not look there
 	own     string // begins the keys that hold readers' own times
@@ -23,9 +23,10 @@ type keys struct {
 	rw      string // channel of a ReadWriteLock
 }
 
-// keysOf names the keys of a name. Redisson puts the name into braces, so that all are in its slot, unless it has a
-// brace already. On a Cluster that fails for names such as a}b, {} or a{b: there Redisson can take a lock but cannot
-// release it. These names are ours alone there, so the keys beside them get a tag of their slot.
+// keysOf names the keys of a name. Redisson puts the name into braces, so that all are in its slot,
+// unless it has a brace already. On a Cluster that fails for names such as a}b, {} or a{b: there
+// Redisson can take a lock but cannot release it. These names are ours alone there, so the keys
+// beside them get a tag of their slot.
 func keysOf(name string, cluster bool) keys {
 	braced := name
 	if !strings.Contains(name, "{") {
@@ -47,7 +48,7 @@ func keysOf(name string, cluster bool) keys {
 	}
 }
 
-// channel is where the end of a hold is told to those who wait.
+// channel returns the channel to which the end of a hold is published.
 func (k keys) channel(kind driver.Kind) string {
 	if kind == driver.Mutex {
 		return k.lock
@@ -63,8 +64,9 @@ func (k keys) ownTime(kind driver.Kind, field string) string {
 	return k.name
 }
 
-// fieldOf is the claim's field in the hash: what Redisson writes for a thread of a client. The client is the driver, and
-// the thread's number comes from the claim's ID, so a claim is found again whoever asks for it here.
+// fieldOf is the claim's field in the hash: what Redisson writes for a thread of a client. The
+// client is the driver, and the thread's number comes from the claim's ID, so every request of this
+// driver finds the claim again.
 func fieldOf(client, id string, kind driver.Kind) string {
 	sum := sha256.Sum256([]byte(id))
 	field := client + ":" + strconv.FormatUint(binary.BigEndian.Uint64(sum[:])>>1, 10) // a long of Java, above 0

@@ -23,8 +23,8 @@ import (
 // thread is what Redisson writes for a thread of a client.
 const thread = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[0-9]+`
 
-// What stands in Redis while a claim holds, and what is told when it has left, is Redisson's, byte by byte. Beside it are our
-// own notes alone, and afterwards the counter alone.
+// What stands in Redis while a claim holds, and what is told when it has left, is Redisson's, byte
+// by byte. Beside it are our own notes alone, and afterwards the counter alone.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t, redistest.Durable...)

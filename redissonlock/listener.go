@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// listener is one connection of this process that listens, to one master. Channels come and go on it with the
-// groups that want them.
+// listener is one connection of this process for subscriptions, at one master. It is subscribed to
+// the channels of the groups that need it.
 type listener struct {
 	redisstore.PubSub
 	in   *groups
@@ -23,14 +23,14 @@ type listener struct {
 
 // channel is one channel of a listener.
 type channel struct {
-	groups map[*group]struct{} // that want it
+	groups map[*group]struct{} // that need it
 	ready  chan struct{}       // closed when the server has confirmed it, or err is set
 	err    error
-	closed chan struct{} // nil, or closed when the server has been told that nobody listens any more
+	closed chan struct{} // nil, or closed when the unsubscription is answered
 }
 
-// listen subscribes to the group's channel, at the master that owns the name now, and returns once the
-// subscription is confirmed. No message after that is missed.
+// listen subscribes to the group's channel, at the master that owns the name now, and returns once
+// the subscription is confirmed. No message after that is missed.
 func (all *groups) listen(ctx context.Context, g *group) error {
 	for left := redisstore.MaxDials; ; {
 		node := all.store.Conn.Node(g.place.name)
@@ -41,25 +41,25 @@ func (all *groups) listen(ctx context.Context, g *group) error {
 		if err := l.Await(ctx); err != nil {
 			return fmt.Errorf("redissonlock: %w", err)
 		}
-		tuned, err := l.tune(ctx, g)
+		done, err := l.subscribeFor(ctx, g)
 		if err != nil {
 			if left--; left == 0 || !l.ended(err) || ctx.Err() != nil {
 				return fmt.Errorf("redissonlock: %w", err)
 			}
 			all.mu.Lock()
-			if all.listeners[node] == l { // its end may be seen later than that of what was asked of it
+			if all.listeners[node] == l { // its end may be seen later than the error of the request
 				delete(all.listeners, node)
 			}
 			all.mu.Unlock()
 		}
-		if tuned {
+		if done {
 			return nil
 		}
 	}
 }
 
-// listenerAt returns the listener at a master, which is made if it is missing; nil if that listens for the
-// group already.
+// listenerAt returns the listener at a master, which is made if it is missing; nil if it is
+// subscribed for the group already.
 func (all *groups) listenerAt(g *group, node string) (*listener, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -68,8 +68,8 @@ func (all *groups) listenerAt(g *group, node string) (*listener, error) {
 		return nil, fmt.Errorf("redissonlock: %w: the driver is closed", driver.ErrNotSent)
 	case all.all[g.place] != g:
 		return nil, fmt.Errorf("redissonlock: subscribe: %w: nobody waits any more", driver.ErrNotSent)
-	case g.heard() && g.by.node == node:
-		return nil, nil //nolint:nilnil // nothing is to be done
+	case g.subscribed() && g.by.node == node:
+		return nil, nil //nolint:nilnil // there is nothing to do
 	}
 	l := all.listeners[node]
 	if l == nil || l.Lost() {
@@ -85,8 +85,9 @@ func (l *listener) ended(err error) bool {
 	return redisconn.Broken(err) || l.Lost() && !errors.Is(err, driver.ErrRefused)
 }
 
-// tune subscribes to the group's channel. It reports false where the channel was just being given up.
-func (l *listener) tune(ctx context.Context, g *group) (bool, error) {
+// subscribeFor subscribes to the group's channel. It returns false, for another try, if the channel
+// was just being unsubscribed.
+func (l *listener) subscribeFor(ctx context.Context, g *group) (bool, error) {
 	ch, release := l.want(g)
 	if release != nil {
 		return false, redisstore.AwaitSubscribe(ctx, release)
@@ -106,8 +107,8 @@ func (l *listener) tune(ctx context.Context, g *group) (bool, error) {
 	return true, nil
 }
 
-// want adds the group to those that want its channel. Where the channel is being given up it returns what is
-// closed when that is over instead.
+// want adds the group to those that need its channel. If the channel is being unsubscribed, want
+// returns a channel instead that is closed when that is over.
 func (l *listener) want(g *group) (*channel, <-chan struct{}) {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
@@ -139,7 +140,8 @@ func (l *listener) subscribe(name string, ch *channel) {
 	}
 }
 
-// drop has a group heard no more. The channel goes with the last group that wants it. The mutex is held.
+// drop ends the subscription for a group. The last group that needs a channel unsubscribes it. The
+// caller holds the mutex.
 func (l *listener) drop(g *group) {
 	if g.by == l {
 		g.by = nil
@@ -168,11 +170,11 @@ func (l *listener) unsubscribe(name string, ch *channel) {
 	close(ch.closed)
 }
 
-// open connects, and when the connection ends has every group that relied on it ask again.
+// open connects, and when the connection ends makes every group that relied on it ask again.
 func (l *listener) open(name string) {
 	all := l.in
 	ctx, cancel := context.WithTimeout(all.store.Ctx, all.store.Timeout)
-	line, err := all.store.Conn.Listen(ctx, name, all.sharded, func(channel, _ string) { l.hear(channel) })
+	line, err := all.store.Conn.Listen(ctx, name, all.sharded, func(channel, _ string) { l.onMessage(channel) })
 	cancel()
 	if err == nil && line.Node != l.node {
 		line.Close()
@@ -197,35 +199,35 @@ func (l *listener) open(name string) {
 			if g.by == l {
 				g.by = nil
 			}
-			g.stir()
+			g.recheck()
 		}
 	}
 }
 
-// hear handles a message. The payload is ignored: a waiter asks the server.
-func (l *listener) hear(name string) {
+// onMessage handles a message. The payload is ignored: a waiter asks the server.
+func (l *listener) onMessage(name string) {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
 	if ch := l.channels[name]; ch != nil {
 		for g := range ch.groups {
-			g.stir()
+			g.recheck()
 		}
 	}
 }
 
-// slotsMoved has groups ask again whose slot has moved to another master.
+// slotsMoved makes groups ask again whose slot has moved to another master.
 func (all *groups) slotsMoved() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, g := range all.all {
 		if g.by != nil && g.by.node != all.store.Conn.Node(g.place.name) {
 			g.by.drop(g)
-			g.stir()
+			g.recheck()
 		}
 	}
 }
 
-// close ends all connections that listen, or returns when ctx ends.
+// close ends all listeners, or returns when ctx ends.
 func (all *groups) close(ctx context.Context) {
 	all.mu.Lock()
 	listeners := all.listeners

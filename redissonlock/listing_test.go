@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What a list costs where very many names are free, and where very many are held. docs/backends/redisson.md has the figures.
+// What a list costs where very many names are free, and where very many are held.
+// docs/backends/redisson.md has the figures.
 func TestWhatAListCosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of thousands of names: make proof")

@@ -17,8 +17,8 @@ import (
 	_ "github.com/interlock-go/interlock/redissonlock"
 )
 
-// A lock of Redisson and one of ours with the same name are the same lock. In Redisson's place runs a program that writes and
-// tells what it does: package foreigntest.
+// A lock of Redisson and one of ours with the same name are the same lock. In Redisson's place runs
+// a program that writes and tells what it does: package foreigntest.
 
 const (
 	ages = time.Minute      // a TTL that no test waits for, nor a third of it
@@ -195,7 +195,8 @@ func theirName(kind foreigntest.Kind, name string) string {
 	return name
 }
 
-// subscribers counts who listens at the name. Ours goes on listening for a second after it has got in.
+// subscribers counts who listens at the name. Ours goes on listening for a second after it has got
+// in.
 func (m meeting) subscribers(t *testing.T, name string) (n int) {
 	t.Helper()
 	braced := name

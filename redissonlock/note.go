@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// appendNote writes the part of a claim's note that does not change: its public id and its info. owner is encoded
-// already, once for a session.
+// appendNote writes the part of a claim's note that does not change: its public id and its info.
+// owner is encoded already, once for a session.
 func appendNote(b, owner []byte, c driver.Claim) []byte {
 	b = append(append(b, driver.PublicID(c.ID)...), ' ')
 	return redisstore.Info{Owner: owner, Note: c.Note, Passes: c.Passes}.Append(b)
@@ -61,11 +61,12 @@ func (n note) holder() driver.Holder {
 	return h
 }
 
-// thread is the field of a client of Redisson: its id, the number of the thread, and whether it writes.
+// thread is the field of a client of Redisson: its id, the number of the thread, and whether it
+// writes.
 var thread = lazyregexp.New(`^([0-9a-f]{8})-[0-9a-f-]{27}:(-?\d+)(:write)?$`)
 
-// foreign describes a field that another program wrote. With the whole field one could unlock what it holds, so people
-// see a hash of it, and so much that they find the client.
+// foreign describes a field that another program wrote. With the whole field one could unlock what
+// it holds, so people see a hash of it, and so much that they find the client.
 func foreign(field, mode, count string) driver.Holder {
 	h := redisstore.Foreign(field)
 	f := thread.FindStringSubmatch(field)
@@ -85,7 +86,7 @@ func foreign(field, mode, count string) driver.Holder {
 	return h
 }
 
-// inWay describes who stands in the way: a field and its note, as the script answers them.
+// inWay describes what a claim waits for: a field and its note, as the script answers them.
 func inWay(field, text string, kind driver.Kind) *driver.Holder {
 	if field == "" {
 		return nil

@@ -8,13 +8,15 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Sharding says by which messages waiters are told. All clients of a server, Redisson's too, have to agree on it.
+// Sharding says which kind of messages wakes waiters. All clients of a server, Redisson's too, have
+// to agree on it.
 type Sharding uint8
 
 // What Redisson calls shardedSubscriptionMode.
 const (
-	// ShardingAuto is what Redisson 3.22 and later decide by themselves: messages of a shard on a Cluster of Redis 7 or
-	// later, which knows PUBSUB SHARDNUMSUB; else messages of the whole server.
+	// ShardingAuto is what Redisson 3.22 and later decide by themselves: messages of a shard on a
+	// Cluster of Redis 7 or later, which knows PUBSUB SHARDNUMSUB; else messages of the whole
+	// server.
 	ShardingAuto Sharding = iota
 	ShardingOn
 	ShardingOff // Redisson before 3.22
@@ -31,11 +33,13 @@ func parseSharding(s string) (Sharding, error) {
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3 s. A request
-	// without an answer leaves its outcome open: the core then releases the claim until that is certain.
+	// Timeout is how long the server may take for one answer, at most the TTL of a session; default
+	// 3 s. A request without an answer leaves its outcome open: the core then releases the claim
+	// until that is certain.
 	Timeout time.Duration
 
-	// Strict has New fail where the server's configuration can lose locks or tokens, instead of logging it.
+	// Strict has New fail where the server's configuration can lose locks or tokens, instead of
+	// logging it.
 	Strict bool
 
 	Sharding Sharding

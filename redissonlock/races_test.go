@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// The holder releases after a waiter has looked and before it listens: nobody tells it, so it has to look again.
+// The holder releases after a waiter has looked and before it listens: nobody tells it, so it has
+// to look again.
 func TestReleaseBetweenLookAndListen(t *testing.T) {
 	t.Parallel()
 	_, g, holder, waiter := newGated(t)
@@ -33,7 +34,8 @@ func TestReleaseBetweenLookAndListen(t *testing.T) {
 	waiter.releases(next, true)
 }
 
-// A message comes while the waiter asks because of an earlier one: the answer that is under way is too old to sleep on.
+// A message comes while the waiter asks because of an earlier one: the answer that is under way is
+// too old to sleep on.
 func TestMessageWhileAsking(t *testing.T) {
 	t.Parallel()
 	server, g, holder, waiter := newGated(t)
@@ -49,8 +51,8 @@ func TestMessageWhileAsking(t *testing.T) {
 	server.MustDo(t, "PUBLISH", "redisson_lock__channel:{asking}", "0")
 	within(t, "the question", asked)
 	holder.releases(mine, true)
-	// The message of the release has reached the waiter's process when one that was sent behind it on the same connection
-	// has: another name's waiter there shows it.
+	// The message of the release has reached the waiter's process when one that was sent behind it
+	// on the same connection has: another name's waiter there shows it.
 	other, gone := holder.takes(driver.Mutex, "asking too"), waiter.queues(driver.Mutex, "asking too")
 	second := waiter.waits(gone)
 	holder.releases(other, true)
@@ -117,7 +119,8 @@ func TestLateRequest(t *testing.T) {
 	}
 }
 
-// The connection that listens ends while somebody waits, and the holder releases before it is made again.
+// The connection that listens ends while somebody waits, and the holder releases before it is made
+// again.
 func TestListenerEnds(t *testing.T) {
 	t.Parallel()
 	server, g, holder, waiter := newGated(t)
@@ -131,8 +134,8 @@ func TestListenerEnds(t *testing.T) {
 	waiter.releases(next, true)
 }
 
-// What nobody waits for any more is listened to no more, however those who waited gave up; and who comes while a channel is
-// being given up is told all the same.
+// What nobody waits for any more is listened to no more, however those who waited gave up; and who
+// comes while a channel is being given up is told all the same.
 func TestChannelsGoWithTheLastWaiter(t *testing.T) {
 	t.Parallel()
 	server, g, holder, waiter := newGated(t)

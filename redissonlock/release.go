@@ -8,12 +8,12 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Release implements driver.Session. One script takes the claim out and tells those who wait.
+// Release implements driver.Session. One script removes the claim and wakes waiters.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	return s.Session.Release(ctx, dc, s.leave)
 }
 
-// leave takes the claim out.
+// leave removes the claim.
 func (s *session) leave(ctx context.Context, c *claim) error {
 	s.Mu.Lock()
 	call, stood := s.releaseCall(c), c.State == redisstore.Held && !c.Unsure
@@ -25,8 +25,8 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return s.Undecided(c, err)
 	}
 	if bool(twice) && stood && v != int64(1) {
-		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
-		// cannot tell whether the first took it out.
+		// The connection ended before the first answer. If the second request had found the claim,
+		// it would have removed it. That it has not does not show whether the first one did.
 		return s.Undecided(c, redisstore.ErrTwice)
 	}
 	s.gone(c, v)
@@ -40,8 +40,9 @@ func (s *session) gone(c *claim, v any) {
 	s.Gone(c, v == int64(1))
 }
 
-// releaseCall is a run of the script in which c leaves. If a request for c may still be under way, the script
-// remembers that c is released: then that request finds it so whenever it arrives. Mu is held.
+// releaseCall returns the call that releases c. If a request for c may still be in flight, the
+// script records that c is released, so that this request takes nothing when it arrives. The caller
+// holds Mu.
 func (s *session) releaseCall(c *claim) redisconn.Call {
 	remember := ""
 	if c.Doubt {
@@ -52,7 +53,7 @@ func (s *session) releaseCall(c *claim) redisconn.Call {
 	return call
 }
 
-// releaseCall is a run of the script in which a claim leaves, whoever asks.
+// releaseCall returns the call that releases a claim, of this process or another one.
 func (d *Driver) releaseCall(k keys, field string, kind driver.Kind, remember string) redisconn.Call {
 	return redisconn.Call{
 		Script: leaveScript, Keys: []string{k.name, k.notes},

@@ -16,9 +16,10 @@ type part struct {
 	version uint64 // that of the group of a claim that waits
 }
 
-// Renew implements driver.Session. What is held is renewed as Redisson's watchdog does it, a hundred a script, on a Cluster
-// by slot; what waits asks, so that a message that was lost, or that another program never sent, costs a renewal's time
-// at most; and what was released without an answer is released again. Everything goes out together.
+// Renew implements driver.Session. What is held is renewed as Redisson's watchdog does it, a
+// hundred a script, on a Cluster by slot; what waits asks, so that a message that was lost, or that
+// another program never sent, costs a renewal's time at most; and what was released without an
+// answer is released again. Everything goes out together.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.Mu.Lock()
 	if s.Closed {
@@ -40,7 +41,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		case reply.Err == nil:
 			lost = append(lost, s.renewed(parts[i], reply.Value)...)
 		case errors.Is(reply.Err, driver.ErrRefused) && parts[i].call.Script == takeScript:
-			s.stir(parts[i].about[0]) // Wait asks, and says it
+			s.recheck(parts[i].about[0]) // Wait asks, and returns the error
 		case err == nil:
 			err = reply.Err
 		}
@@ -48,7 +49,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return s.Renewed(ctx, len(parts), lost, err)
 }
 
-// parts returns what is to be sent, and the claims that are lost, until they are released. Mu is held.
+// parts returns what is to be sent, and the claims that are lost, until they are released. Mu is
+// held.
 func (s *session) parts() (parts []part, lost []driver.Loss) {
 	var holds []*claim
 	for _, c := range s.Claims {
@@ -91,7 +93,7 @@ func (s *session) renewed(p part, v any) []driver.Loss {
 		err = s.settle(c, a, p.version)
 	}
 	if errors.Is(err, driver.ErrRefused) {
-		s.stir(c) // Wait asks, and says it
+		s.recheck(c) // Wait asks, and returns the error
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -101,11 +103,11 @@ func (s *session) renewed(p part, v any) []driver.Loss {
 	return nil
 }
 
-// stir has a claim that waits ask for its state.
-func (s *session) stir(c *claim) {
+// recheck makes a claim that waits ask for its state.
+func (s *session) recheck(c *claim) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if c.group != nil {
-		c.group.stir()
+		c.group.recheck()
 	}
 }

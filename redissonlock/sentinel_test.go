@@ -18,9 +18,10 @@ import (
 // patient is a TTL longer than a failover takes, with a third that a test can wait for.
 const patient = 15 * time.Second
 
-// Somebody holds and somebody waits, of each kind, when the master of Sentinels dies. Where the replica knew of the holds they
-// go on, and the waiters are woken by the release at the new master. Where it did not, the holders are told at their next
-// renewal, and the waiters get in without them. Afterwards the locks work as before, for Redisson at the new master as well.
+// Somebody holds and somebody waits, of each kind, when the master of Sentinels dies. Where the
+// replica knew of the holds they go on, and the waiters are woken by the release at the new master.
+// Where it did not, the holders are told at their next renewal, and the waiters get in without
+// them. Afterwards the locks work as before, for Redisson at the new master as well.
 func TestSentinelFailover(t *testing.T) {
 	for what, lost := range map[string]bool{"nothing is lost": false, "the last writes are lost": true} {
 		t.Run(what, func(t *testing.T) {
@@ -108,7 +109,8 @@ func (o *standoff) keeps(t *testing.T) {
 	}
 }
 
-// told waits until a holder hears that its hold is lost: at its next renewal, a third of the TTL later at most.
+// told waits until a holder hears that its hold is lost: at its next renewal, a third of the TTL
+// later at most.
 func told(t *testing.T, l *interlock.Lease) {
 	t.Helper()
 	redistest.Receive(t, patient, "a hold that the new master does not know ends", l.Context().Done())

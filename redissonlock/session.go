@@ -42,22 +42,22 @@ func check(c driver.Claim) error {
 	return redisstore.CheckName("redissonlock", c.Name)
 }
 
-// holders begins the channels on which processes are told of breaks: the client's id follows. Redisson has no
-// such channel.
+// holders is the prefix of the channels for messages of breaks: the client's id follows. Redisson
+// has no such channel.
 const holders = "redisson_lock__channel:interlock:"
 
-// unsubscribed handles the end of the subscription to a master's breaks, which may have forgotten who holds:
-// what stands there is renewed at once, and once more when there is another subscription.
+// unsubscribed handles the loss of the subscription at a master, which may have lost its data: its
+// claims are renewed at once, and once more when there is another subscription.
 func (d *Driver) unsubscribed(sub *redisstore.Subscription) {
 	if d.renew(func(c *claim) bool { return d.store.Conn.Node(c.Name) == sub.Node }) {
 		d.subs.Began()
 	}
 }
 
-// broken handles the message that something of this process was broken. A renewal says what.
+// broken handles the message that a claim of this process was broken. A renewal says which.
 func (d *Driver) broken(string) { d.renew(func(*claim) bool { return true }) }
 
-// renew has every session renewed in which such a claim stands, and reports whether there is any.
+// renew renews every session with such a claim, and reports whether there is any.
 func (d *Driver) renew(such func(*claim) bool) (some bool) {
 	for _, s := range d.sessions.All() {
 		if s.has(such) {
@@ -68,7 +68,7 @@ func (d *Driver) renew(such func(*claim) bool) (some bool) {
 	return some
 }
 
-// has reports whether such a claim stands.
+// has reports whether the session has such a claim, which holds or waits.
 func (s *session) has(such func(*claim) bool) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -80,9 +80,9 @@ func (s *session) has(such func(*claim) bool) bool {
 	return false
 }
 
-// tellBroken has the process of a claim of ours look, whose field it is. Where nobody hears it, the next
-// renewal looks.
-func (d *Driver) tellBroken(ctx context.Context, field string) {
+// publishBroken sends the message of a break to the process of a claim of ours, by the claim's
+// field. If it is lost, the next renewal finds the break.
+func (d *Driver) publishBroken(ctx context.Context, field string) {
 	if client := clientOf(field); client != "" {
 		words := []string{"PUBLISH", holders + client, "broken"} // on a Cluster every master passes it on
 		_, _ = d.store.Conn.Do(sessions.Within(ctx, d.store.Timeout), redisconn.Command{Words: words})

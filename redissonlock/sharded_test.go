@@ -26,7 +26,8 @@ func (m masters) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc)
 	return ctx.Err()
 }
 
-// Messages of a shard are used where every master that answers knows them; one that is dead just then does not decide.
+// Messages of a shard are used where every master that answers knows them; one that is dead just
+// then does not decide.
 func TestMessagesOfAShardAreWhatMastersSay(t *testing.T) {
 	no := redisconn.ParseError("ERR Unknown PUBSUB subcommand or wrong number of arguments for 'SHARDNUMSUB'")
 	down := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}

@@ -67,7 +67,8 @@ func first(from []<-chan error) <-chan int {
 	return done
 }
 
-// What is held is renewed a hundred a script, and what is gone or broken among them is named, and nothing else.
+// What is held is renewed a hundred a script, and what is gone or broken among them is named, and
+// nothing else.
 func TestRenewalsGoTogether(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t, redistest.Durable...)
@@ -138,7 +139,8 @@ func TestReentryIsCountedHere(t *testing.T) {
 	}
 }
 
-// Many readers leave one after the other. None of them has the server look at the times of all that are left, where these are the same.
+// Many readers leave one after the other. None of them has the server look at the times of all that
+// are left, where these are the same.
 func TestReadersLeaveWithoutALookAtAll(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t, redistest.Durable...)
@@ -162,8 +164,8 @@ func TestReadersLeaveWithoutALookAtAll(t *testing.T) {
 	}
 	_, calls, _ := strings.Cut(server.MustDo(t, "INFO", "commandstats"), "cmdstat_pttl:calls=")
 	calls, _, _ = strings.Cut(calls, ",")
-	// Three looks each; but where the server stood still between two looks the second time is the shorter one, and then it looks on. To look
-	// at all that are left would be 50 more each.
+	// Three looks each; but where the server stood still between two looks the second time is the
+	// shorter one, and then it looks on. To look at all that are left would be 50 more each.
 	if n, err := strconv.Atoi(calls); err != nil || n > 10*readers {
 		t.Errorf("%d readers left, and the server looked at %d times, %v; want %d at most", readers, n, err, 10*readers)
 	}

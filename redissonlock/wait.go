@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// Wait implements driver.Session: it blocks until an answer has moved the claim's state. It asks by itself when its group
-// is due and no other claim there asks.
+// Wait implements driver.Session: it blocks until an answer has moved the claim's state. It asks by
+// itself when its group is due and no other claim of the group is asking.
 func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	c, err := s.Claim(dc)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 			continue
 		}
 		if !at.After(now) {
-			at = time.Time{} // somebody asks
+			at = time.Time{} // another waiter asks
 		}
 		if err := c.Pause(ctx, at, landing, changed); err != nil {
 			return s.Answer(c, err)
@@ -44,7 +44,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 }
 
-// askForAll asks once for everybody in the group, unless somebody does.
+// askForAll asks once for all waiters of the group, unless one of them is asking.
 func (s *session) askForAll(ctx context.Context, c *claim, g *group) error {
 	if !g.begin() {
 		return nil
