@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// The commands of a user who locks. A script runs with the rights of whoever calls it, so that the commands in it count,
-// too.
+// The commands of a user who locks. A script runs with the rights of its caller, so they include
+// the commands in scripts.
 var (
 	commands = []string{
 		"time", "info", "subscribe", "scan", "ping", "select",
@@ -27,18 +27,19 @@ func needed(o Options) []string {
 	return slices.Concat(scripting, commands)
 }
 
-// ACL returns the rights of a user who locks names that match these patterns of Redis, and can do nothing else, as
-// ACL SETUSER and ACL files take them:
+// ACL returns the rights of a user who locks names that match these patterns of Redis, and can do
+// nothing else, as ACL SETUSER and ACL files take them:
 //
 //	"ACL SETUSER locker on >password " + redislock.ACL(redislock.Options{}, "orders/*", "jobs/*")
 //
-// With o.Functions the user may call the functions of [Library], which somebody else has loaded, and can run no script
-// of its own.
+// With o.Functions the user may call the functions of [Library], which another user has loaded,
+// and can run no script of its own.
 //
 // On a Cluster the user needs cluster|slots besides.
 //
-// The user can list the names of all keys, and can read what INFO tells. It cannot ask for the server's configuration,
-// so that nobody learns whether an append-only file is synced with every write: New then says that it is not known.
+// The user can list the names of all keys, and can read what INFO tells. It cannot ask for the
+// server's configuration, so that nobody learns whether an append-only file is synced with every
+// write: New then says that it is not known.
 func ACL(o Options, names ...string) string {
 	words := []string{"resetkeys", "resetchannels", "-@all"}
 	for _, command := range needed(o) {

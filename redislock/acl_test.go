@@ -21,8 +21,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// The rights of a user who locks are exactly those that it needs: with all of them everything works, and without any one
-// of them something does not.
+// The rights of a user who locks are exactly those that it needs: with all of them everything
+// works, and without any one of them something does not.
 func TestACL_IsExact(t *testing.T) {
 	t.Parallel()
 	for _, functions := range []bool{false, true} {
@@ -74,8 +74,8 @@ func TestACL_APatternIsOneWord(t *testing.T) {
 	}
 }
 
-// A right that is missing is said, where asking again would not help at once; and what a script did before it met the
-// right that it lacks does not stay.
+// A right that is missing is said, where asking again would not help at once; and what a script did
+// before it met the right that it lacks does not stay.
 func TestACL_WhatIsMissingIsSaid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server for each right: make proof")

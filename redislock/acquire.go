@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// Acquire implements driver.Session. A free name takes one short script. Where somebody holds it the long script puts
-// the claim in line, after this process has subscribed to hear of its grant; a name where others stood in line lately is
-// asked for by the long script at once.
+// Acquire implements driver.Session. A free name takes one short script. If the name is held, the
+// long script puts the claim in line, after this process has subscribed, so that the message of its
+// grant arrives; a name where others stood in line lately is asked for by the long script at once.
 func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	return s.Session.Acquire(ctx, dc, s.enter)
 }
@@ -24,7 +24,7 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 	if leaving {
 		return errLeaving
 	}
-	if !again && c.exclusive() && !s.d.crowd.At(c.Name) {
+	if !again && c.exclusive() && !s.d.contended.At(c.Name) {
 		if decided, err := s.take(ctx, c); decided || err != nil {
 			return err
 		}
@@ -88,23 +88,23 @@ func (s *session) join(ctx context.Context, c *claim, again bool) error {
 	return s.settle(c, sub, r)
 }
 
-// listen subscribes for a claim that may wait, so that messages for it are heard.
+// listen subscribes for a claim that may wait, and registers it for messages.
 func (s *session) listen(ctx context.Context, c *claim) (*redisstore.Subscription, error) {
 	if !c.Queue {
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	sub, err := s.d.subs.Listen(ctx, c.Name)
 	if err == nil {
-		s.d.audience.Add(c.ID, s)
+		s.d.receivers.Add(c.ID, s)
 	}
 	return sub, err
 }
 
 // settle handles the answer of the long script, which was asked with sub's channel.
 //
-// Messages and answers come by different connections, so the later may be read first. An answer that says
-// when to ask again does not undo what has the claim ask at once: a message that may be newer, or the end
-// of the subscription that it was asked with.
+// Messages and answers come by different connections, so the later may be read first. An answer
+// that says when to ask again does not undo what makes the claim ask at once: a message that may be
+// newer, or the end of the subscription that it was asked with.
 func (s *session) settle(c *claim, sub *redisstore.Subscription, r lineReply) error {
 	now := time.Now()
 	s.Mu.Lock()
@@ -119,11 +119,11 @@ func (s *session) settle(c *claim, sub *redisstore.Subscription, r lineReply) er
 	case lineWaits:
 		if c.Enqueue(s.inWay(c, r, now)) {
 			c.recheck.Schedule(now, r.wait, r.head == 1, r.why)
-			if c.stale || c.unheard(sub) {
+			if c.stale || c.subscriptionLost(sub) {
 				c.ask()
 			}
 		}
-		s.d.crowd.Set(c.Name, true)
+		s.d.contended.Set(c.Name, true)
 	case lineBroken:
 		c.End(redisstore.Broken)
 	case lineGone:
@@ -136,7 +136,7 @@ func (s *session) settle(c *claim, sub *redisstore.Subscription, r lineReply) er
 	return nil
 }
 
-// inWay describes who stands in the way.
+// inWay describes what the claim waits for.
 func (s *session) inWay(c *claim, r lineReply, now time.Time) *driver.Holder {
 	h := holder(r.value)
 	if r.value == cover && c.Kind == driver.Permit { // what permits wait for are permits

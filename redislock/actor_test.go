@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// actor is one process as the servers see it: a client with wires of its own and one session, which nobody renews.
+// actor is one process as the servers see it: a client with wires of its own and one session, which
+// nobody renews.
 type actor struct {
 	t     *testing.T
 	stage *stage

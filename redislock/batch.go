@@ -15,14 +15,14 @@ import (
 type request struct {
 	script *redisconn.Script // takeScript or freeScript
 	keys   *keys
-	value  string                             // to take, what says who holds; to free, its beginning
+	value  string                             // to take, the value; to free, its beginning
 	ttl    string                             // to take, in ms
 	free   func(context.Context) (any, error) // to free alone
 	again  func() bool                        // see redisconn.Call
 }
 
-// send returns the answer to a request: one of several that one script is run for, where many ask at the
-// same time. On a Cluster a script has one slot, so each goes alone there.
+// send returns the answer to a request: one of several that one script is run for, where many ask
+// at the same time. On a Cluster a script has one slot, so each goes alone there.
 func (d *Driver) send(ctx context.Context, r request) (any, error) {
 	if d.store.Cluster {
 		return d.alone(ctx, r)
@@ -37,7 +37,8 @@ func (d *Driver) alone(ctx context.Context, r request) (any, error) {
 	return d.store.Run.Run(ctx, d.callFor(takeScript, []request{r}))
 }
 
-// callFor is a run of a script for several requests. Where one of them may not be sent again, none is.
+// callFor is a run of a script for several requests. Where one of them may not be sent again, none
+// is.
 func (d *Driver) callFor(script *redisconn.Script, some []request) redisconn.Call {
 	c := redisconn.Call{Script: script, Keys: make([]string, 0, 2*len(some)), Args: make([]string, 0, 2*len(some)+1)}
 	for _, r := range some {
@@ -91,7 +92,7 @@ func (d *Driver) divide(all []request, at []int, reply redisconn.Reply, answers 
 	for j, i := range at {
 		a := &answers[i]
 		switch {
-		case len(at) > 1 && errors.Is(reply.Err, driver.ErrRefused): // for one name of them, but nobody says which
+		case len(at) > 1 && errors.Is(reply.Err, driver.ErrRefused): // for one of the names, but the server does not say which
 			a.Value, a.Err = d.alone(sessions.Within(context.Background(), d.store.Timeout), all[i])
 		case reply.Err != nil:
 			a.Err = reply.Err

@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// What a crowd asks goes to the server by the hundred, before the last answers are there. The rest is not forgotten when
-// they are: it is fewer than would go before.
+// What a crowd asks goes to the server by the hundred, before the last answers are there. The rest
+// is not forgotten when they are: it is fewer than would go before.
 func TestBatch_SeveralAreUnderWay(t *testing.T) {
 	t.Parallel()
 	const crowd = 340 // one alone, two times a hundred, and the rest
@@ -63,8 +63,8 @@ func TestBatch_SeveralAreUnderWay(t *testing.T) {
 	}
 }
 
-// Requests that go to the server together are refused together where the user lacks the right to one of the names. Nobody
-// is refused a name for the sake of another.
+// Requests that go to the server together are refused together where the user lacks the right to
+// one of the names. Nobody is refused a name for the sake of another.
 func TestBatch_OneNameIsRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -93,8 +93,8 @@ func TestBatch_OneNameIsRefused(t *testing.T) {
 	all.Wait()
 }
 
-// A script that meets an error has done what comes before it. Where a name's counter is somebody's data, the lock is
-// refused, and the name does not stay taken.
+// A script that meets an error has done what comes before it. Where a name's counter is somebody's
+// data, the lock is refused, and the name does not stay taken.
 func TestTake_NothingStaysOfARefusal(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)

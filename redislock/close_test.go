@@ -48,7 +48,8 @@ func (s stuck) Close() {
 	s.Conn.Close()
 }
 
-// The end of a driver does not wait for a client that is just connecting to a server which does not answer.
+// The end of a driver does not wait for a client that is just connecting to a server which does not
+// answer.
 func TestCloseDoesNotWaitForAConnectionThatIsBeingMade(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -67,8 +68,8 @@ func TestCloseDoesNotWaitForAConnectionThatIsBeingMade(t *testing.T) {
 	}
 }
 
-// The connections to the server end, and it takes others and greets nobody. The end of a session does not wait for one that is being
-// made for a renewal.
+// The connections to the server end, and it takes others and greets nobody. The end of a session
+// does not wait for one that is being made for a renewal.
 func TestCloseDoesNotWaitForAServerThatGreetsNobody(t *testing.T) {
 	t.Parallel()
 	server, b := servertest.Redis(t), redistest.NewBoard(t)

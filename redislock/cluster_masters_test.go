@@ -13,8 +13,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A master dies and its replica is promoted, or an operator has them change places, so that subscriptions at the former
-// master stay up. Who waits is served within a TTL after it, and tokens grow.
+// A master dies and its replica is promoted, or an operator has them change places, so that
+// subscriptions at the former master stay up. Who waits is served within a TTL after it, and tokens
+// grow.
 func TestCluster_MasterIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("failovers that take their time: make proof")
@@ -116,7 +117,8 @@ func TestCluster_ListsWhatOtherMastersHave(t *testing.T) {
 	}
 }
 
-// One master answers nothing for longer than leases last. Only those who hold names there lose them.
+// One master answers nothing for longer than leases last. Only those who hold names there lose
+// them.
 func TestCluster_OneMasterStandsStill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a matter of time: make proof")

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A slot moves from master to master while six goroutines of three processes lock and unlock a name in it: nobody gets an
-// error, no two hold, and nobody waits longer than the TTL.
+// A slot moves from master to master while six goroutines of three processes lock and unlock a name
+// in it: nobody gets an error, no two hold, and nobody waits longer than the TTL.
 func TestCluster_SlotMovesUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")
@@ -36,8 +36,8 @@ func TestCluster_SlotMovesUnderLoad(t *testing.T) {
 	crowd.exclusive(6 * time.Second)
 }
 
-// A slot moves while its claims sleep: the holder's renewals and its release find it, and who waits is served within a TTL
-// although its subscription is at the former master.
+// A slot moves while its claims sleep: the holder's renewals and its release find it, and who waits
+// is served within a TTL although its subscription is at the former master.
 func TestCluster_SlotMovesWhileClaimsSleep(t *testing.T) {
 	c := servertest.RedisCluster(t, 3, 0)
 	const name = "sleeps"
@@ -66,8 +66,8 @@ func TestCluster_SlotMovesWhileClaimsSleep(t *testing.T) {
 	}
 }
 
-// A slot stays half moved for longer than leases last: those who hold names in it keep them, one by one, and who locks a
-// name there waits for as long as it has patience, and is told of nothing.
+// A slot stays half moved for longer than leases last: those who hold names in it keep them, one by
+// one, and who locks a name there waits for as long as it has patience, and is told of nothing.
 func TestCluster_SlotStaysHalfMoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a state that is left alone for seconds: make proof")

@@ -52,9 +52,10 @@ func onCluster(t *testing.T, c *servertest.Cluster, o *redislock.Options) (*redi
 	return d, err
 }
 
-// A thousand handoffs between two processes that wait at all three masters, so that each has a subscription at every one.
-// A message reaches subscribers through any master, and is counted at one: nobody is passed over, and nobody is told but
-// who holds. The TTL is longer than the test may take, so a claim that was passed over would wait for good.
+// A thousand handoffs between two processes that wait at all three masters, so that each has a
+// subscription at every one. A message reaches subscribers through any master, and is counted at
+// one: nobody is passed over, and nobody is told but who holds. The TTL is longer than the test may
+// take, so a claim that was passed over would wait for good.
 func TestCluster_ThousandHandoffs(t *testing.T) {
 	c := servertest.RedisCluster(t, 3, 0)
 	var sessions []driver.Session

@@ -11,8 +11,8 @@ import (
 	_ "github.com/interlock-go/interlock/redissonlock"
 )
 
-// A server that lacks commands of a lock, or has them by other names, is refused at open, by their names: some would be
-// missed only when somebody waits, or when a line is long.
+// A server that lacks commands of a lock, or has them by other names, is refused at open, by their
+// names: some would be missed only when somebody waits, or when a line is long.
 func TestOpenNamesTheCommandsThatAreMissing(t *testing.T) {
 	s := servertest.Redis(t, "--rename-command", "LREM", "", "--rename-command", "INCRBY", "add", "--rename-command", "HKEYS", "")
 	for url, names := range map[string]string{

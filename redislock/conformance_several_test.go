@@ -20,7 +20,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// several is a Cluster, or a master with Sentinels, for the conformance suite. One set of servers serves all laws.
+// several is a Cluster, or a master with Sentinels, for the conformance suite. One set of servers
+// serves all laws.
 type several struct {
 	url     string
 	idle    []string // servers that only tell where others are
@@ -76,7 +77,8 @@ func sentinels(t *testing.T) several {
 	for _, node := range s.Nodes {
 		idle = append(idle, node.Addr())
 	}
-	// Sentinels that are patient take no restart for a death: a failover in the middle of a law may lose its locks.
+	// Sentinels that are patient take no restart for a death: a failover in the middle of a law may
+	// lose its locks.
 	patience := func(ms int) {
 		for _, node := range s.Nodes {
 			node.MustDo(t, "SENTINEL", "SET", "mymaster", "down-after-milliseconds", strconv.Itoa(ms))
@@ -133,7 +135,8 @@ func every() (names []string) {
 	return names
 }
 
-// selection is of the laws that depend on how a client follows masters, subscribes and reports errors.
+// selection is of the laws that depend on how a client follows masters, subscribes and reports
+// errors.
 var selection = []string{
 	"Law05", "Law06", "Law07", "Law10", "Law12", "Law13", "Law14", "Also_Requeue", "Also_Inspector",
 }

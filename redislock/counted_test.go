@@ -19,7 +19,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// counted is a client whose requests are counted, but for those with which the client itself greets a server.
+// counted is a client whose requests are counted, but for those with which the client itself greets
+// a server.
 type counted struct {
 	*interlock.Client
 	mu   sync.Mutex
@@ -42,8 +43,9 @@ func newCounted(t *testing.T, server *servertest.Server, o *interlock.Options) *
 	return c
 }
 
-// cost is how many requests are sent until the last script of what. What follows that in the background holds up nobody:
-// after a grant by a new connection the client asks for the server's time once.
+// cost is how many requests are sent until the last script of what. What follows that in the
+// background holds up nobody: after a grant by a new connection the client asks for the server's
+// time once.
 func (c *counted) cost(what func()) int {
 	c.settle()
 	what()
@@ -71,8 +73,8 @@ func (c *counted) settle() {
 	}
 }
 
-// The first lock of a process, a free lock and its release, a lock after the server has forgotten the scripts, and one
-// after a rest in which the server has closed the connections.
+// The first lock of a process, a free lock and its release, a lock after the server has forgotten
+// the scripts, and one after a rest in which the server has closed the connections.
 func TestRequestsOfAFreeLock(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -87,7 +89,8 @@ func TestRequestsOfAFreeLock(t *testing.T) {
 		}
 	}
 	expect("the first lock", c.cost(lock), 3)
-	// Half a second later, and once for all, it listens for whoever breaks what it holds, and is renewed after that.
+	// Half a second later, and once for all, it listens for whoever breaks what it holds, and is
+	// renewed after that.
 	eventually(t, "the holder listens, and has been renewed after that", listensAndRenewed(t, server))
 	unlock() // the first release tells the server its script
 	for range 10 {
@@ -106,9 +109,9 @@ func TestRequestsOfAFreeLock(t *testing.T) {
 	unlock()
 }
 
-// A lock goes to and fro between two clients whose goroutines want it all the time: each turn is one script, and the
-// packets of its request, its answer and the message to the next one. Once a second the name rests for a moment, to see
-// whether another program polls for it.
+// A lock goes to and fro between two clients whose goroutines want it all the time: each turn is
+// one script, and the packets of its request, its answer and the message to the next one. Once a
+// second the name rests for a moment, to see whether another program polls for it.
 func TestPacketsOfAHandoff(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -193,8 +196,8 @@ func TestScriptsOfAThousandLeases(t *testing.T) {
 	}
 }
 
-// A thousand claims of a process wait and nothing happens. For as long as no holder's time is over, that costs nothing but
-// renewals.
+// A thousand claims of a process wait and nothing happens. For as long as no holder's time is over,
+// that costs nothing but renewals.
 func TestRequestsOfIdleWaiters(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, servertest.Redis(t))

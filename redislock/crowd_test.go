@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// crowd is goroutines of several clients that lock and release one name, and the judge of what they are granted.
+// crowd is goroutines of several clients that lock and release one name, and the judge of what they
+// are granted.
 type crowd struct {
 	t    *testing.T
 	name string

@@ -56,8 +56,9 @@ func damaged(t *testing.T, what string, err error, key string) {
 	}
 }
 
-// What stands beside a name may be damaged: by hand, by a restore, by another program. Whoever asks is told at once, and which key it
-// is. The store is not taken for one that does not answer, and what the failed call had done by then does not stay.
+// What stands beside a name may be damaged: by hand, by a restore, by another program. Whoever asks
+// is told at once, and which key it is. The store is not taken for one that does not answer, and
+// what the failed call had done by then does not stay.
 func TestDamageBesideANameIsAnErrorOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -119,7 +120,8 @@ func TestDamageHidesNoOtherName(t *testing.T) {
 	}
 }
 
-// A note of those who share is damaged while they hold: whoever comes is told, and what is held stays.
+// A note of those who share is damaged while they hold: whoever comes is told, and what is held
+// stays.
 func TestDamageAmongSharers(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -136,7 +138,8 @@ func TestDamageAmongSharers(t *testing.T) {
 	release(t, hold(t, other.RWMutex("m")))
 }
 
-// Who waits when the damage happens is told, too, by a renewal, and the session with everything else that it has goes on.
+// Who waits when the damage happens is told, too, by a renewal, and the session with everything
+// else that it has goes on.
 func TestDamageWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -162,8 +165,9 @@ func TestDamageWhileSomebodyWaits(t *testing.T) {
 	}
 }
 
-// A line goes: somebody deletes it, or a full server evicts it. Who waited in it finds that out by itself, whether others have made a new
-// one meanwhile or not, and stands again; the claim does not wait where nobody would ever let it in.
+// A line goes: somebody deletes it, or a full server evicts it. Who waited in it finds that out by
+// itself, whether others have made a new one meanwhile or not, and stands again; the claim does not
+// wait where nobody would ever let it in.
 func TestWhoWaitedInALineThatWentStandsAgain(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -208,7 +212,8 @@ func TestWhoWaitedInALineThatWentStandsAgain(t *testing.T) {
 	}
 }
 
-// What a newer version of the library has written is refused, also to who does not wait: it is not another program's lock.
+// What a newer version of the library has written is refused, also to who does not wait: it is not
+// another program's lock.
 func TestATryOfANewerLayoutIsRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)

@@ -19,19 +19,20 @@ import (
 type Driver struct {
 	store   *redisstore.Store
 	options Options
-	lifeMS  string // how long a counter outlives its last visitor; "0": for ever
+	lifeMS  string // how long a counter outlives the last claim of its name; "0": for ever
 
-	batch    batch.Batcher[request]
-	crowd    redisstore.Contention
-	audience redisstore.Receivers[*session] // of claims that may wait
-	subs     *redisstore.Subscriptions
-	orphans  *redisstore.Orphans
-	sessions sessions.Set[*session]
+	batch     batch.Batcher[request]
+	contended redisstore.Contention
+	receivers redisstore.Receivers[*session] // of claims that may wait
+	subs      *redisstore.Subscriptions
+	orphans   *redisstore.Orphans
+	sessions  sessions.Set[*session]
 }
 
-// New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
-// at the server's configuration and logs what a lock could lose by it; with Options.Strict that is an error. While no server can be reached it
-// asks again, until ctx ends, or for 15 s where that has no deadline.
+// New makes a driver over a client that the program has; see [redisconn.Rueidis] and package
+// redisconn/goredis. It checks the server's configuration and logs what can lose locks;
+// with Options.Strict that is an error. While no server can be reached it tries again, until ctx
+// ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conn, o) })
 }
@@ -53,7 +54,7 @@ func newDriver(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, e
 	d.batch.Alone, d.batch.Together, d.batch.Stop = d.alone, d.together, store.Ctx.Done()
 	d.orphans = redisstore.NewOrphans(store)
 	d.subs = redisstore.NewSubscriptions(store, redisstore.Events{
-		Channel: channelAt, Message: d.heard, Lost: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
+		Channel: channelAt, Message: d.onMessage, Lost: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
 	})
 	store.OnMoves(d.slotsMoved)
 	return d, nil
@@ -80,7 +81,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 		s.Session = redisstore.NewSession(d.store, new(sync.Mutex), spec, redisstore.Layout[*claim]{
 			Check: check, Claim: newClaim, Drop: func(c *claim) {
 				if c.Queue {
-					d.audience.Remove(c.ID)
+					d.receivers.Remove(c.ID)
 				}
 			},
 		})

@@ -24,8 +24,8 @@ func TestConnectionsEndUnderWay(t *testing.T) {
 	redistest.TryEndsUnderWay(t, clients)
 }
 
-// A server that is restarted without a log has forgotten who holds, and gives the lock to the next one. Whoever holds sees the end of
-// his subscription, and asks long before his next renewal.
+// A server that is restarted without a log has forgotten who holds, and gives the lock to the next
+// one. Whoever holds sees the end of his subscription, and asks long before his next renewal.
 func TestHolderAsksWhenItsSubscriptionEnds(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -38,7 +38,8 @@ func TestHolderAsksWhenItsSubscriptionEnds(t *testing.T) {
 	told(t, lease)
 }
 
-// listensAndRenewed reports whether the first holder at a server has subscribed, and been renewed after that.
+// listensAndRenewed reports whether the first holder at a server has subscribed, and been renewed
+// after that.
 func listensAndRenewed(t *testing.T, server *servertest.Server) func() bool {
 	t.Helper()
 	return func() bool {

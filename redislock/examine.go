@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	examining = 3 * time.Second    // of names: who has more than can be read by then is told so
-	pruneIdle = 7 * 24 * time.Hour // after which interlock prune removes a counter where nobody says otherwise
-	manyFree  = 10_000             // counters of free names: each list of who holds goes through them
+	examining = 3 * time.Second    // of names: if there are more than can be read by then, the finding says so
+	pruneIdle = 7 * 24 * time.Hour // after which interlock prune removes a counter by default
+	manyFree  = 10_000             // counters of free names: each list of holders reads them
 	farEnd    = time.Hour          // of a claim, and more than ten times the TTL: no lock has so long
 )
 
@@ -29,13 +29,14 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 	if err != nil || slices.ContainsFunc(found, func(f driver.Finding) bool {
 		return f.Level == driver.LevelBad && (f.Title == "role" || f.Title == "answers")
 	}) {
-		return found, err // a replica knows no names, and who is away none of its own
+		return found, err // a replica has no names, and a server that is down none that can be read
 	}
 	names, err := d.examineNames(ctx, e)
 	return append(found, names...), err
 }
 
-// examineNames looks at claims that last too long, and at what is left of names that nobody locks.
+// examineNames checks for claims that last too long, and for keys left of names that are not
+// locked.
 func (d *Driver) examineNames(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
 	ends, left := driver.Finding{Code: "R4", Title: "ends"}, driver.Finding{Title: "leftovers"}
 	bounded, cancel := context.WithTimeout(ctx, examining)
@@ -46,7 +47,7 @@ func (d *Driver) examineNames(ctx context.Context, e driver.Exam) ([]driver.Find
 	case ctx.Err() == nil && bounded.Err() != nil:
 		ends.Level, ends.Seen = driver.LevelSkip, fmt.Sprintf("there are too many names to be read within %v", examining)
 		left.Level, left.Seen = ends.Level, ends.Seen
-	case redisconn.Is(err, "NOPERM"), redisconn.Is(err, "CORRUPT"), redisconn.Is(err, "WRONGTYPE"): // which the list of names tells
+	case redisconn.Is(err, "NOPERM"), redisconn.Is(err, "CORRUPT"), redisconn.Is(err, "WRONGTYPE"): // which the list of names reports
 		ends.Level, ends.Seen = driver.LevelSkip, fmt.Sprintf("not all names can be looked at: %v", err)
 		left.Level, left.Seen = ends.Level, ends.Seen
 	default:
@@ -56,7 +57,7 @@ func (d *Driver) examineNames(ctx context.Context, e driver.Exam) ([]driver.Find
 }
 
 func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *driver.Finding) error {
-	standing, names, missing, err := d.standing(ctx, "")
+	live, names, missing, err := d.liveNames(ctx, "")
 	if err = cmp.Or(missing, err); err != nil {
 		return err
 	}
@@ -66,12 +67,12 @@ func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *dri
 	if err != nil {
 		return err
 	}
-	stands := make(map[string]bool, len(standing))
-	for _, name := range standing {
+	stands := make(map[string]bool, len(live))
+	for _, name := range live {
 		stands[name] = true
 	}
 	far, which, never := time.Duration(0), "", ""
-	err = d.each(ctx, standing, func(s sight) {
+	err = d.each(ctx, live, func(s sight) {
 		for _, h := range s.Claims {
 			if h.Held && !h.Foreign && h.Until.IsZero() {
 				never = s.Name

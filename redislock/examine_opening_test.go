@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A server that answers and cannot be had locks from is no silent one: what is wrong is a finding, for whoever opens it as well.
+// A server that answers and cannot be had locks from is no silent one: what is wrong is a finding,
+// for whoever opens it as well.
 func TestDoctor_Opening(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, append(slices.Clone(redistest.Durable), "--lua-time-limit", "1")...)

@@ -20,7 +20,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Each setting that hurts has its own finding, and no other; without them the same server is well, before, between and after.
+// Each setting that hurts has its own finding, and no other; without them the same server is well,
+// before, between and after.
 func TestDoctor_Settings(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, append(slices.Clone(redistest.Durable), "--enable-debug-command", "yes")...)
@@ -140,7 +141,8 @@ func TestDoctor_Replicas(t *testing.T) {
 	examinetest.Finds(t, "a replica", c, examinetest.Levels{"role": examinetest.Bad, "names": examinetest.Skip})
 }
 
-// Sentinels are looked at, too: how many there are, whether they are enough for a failover, and how soon there would be one.
+// Sentinels are looked at, too: how many there are, whether they are enough for a failover, and how
+// soon there would be one.
 func TestDoctor_Sentinels(t *testing.T) {
 	t.Parallel()
 	s := servertest.Sentinel(t, redistest.Durable...)
@@ -162,7 +164,8 @@ func TestDoctor_Sentinels(t *testing.T) {
 	examinetest.Finds(t, "a Sentinel is gone", c, with("sentinels"))
 }
 
-// A user who may not do what a lock needs is told so where the server tells, and else what was not looked at.
+// A user who may not do what a lock needs is told so where the server tells, and else what was not
+// looked at.
 func TestDoctor_Rights(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, redistest.Durable...)
@@ -281,7 +284,8 @@ func TestDoctor_Latency(t *testing.T) {
 // cornerSlot is one that no name of these tests is in.
 const cornerSlot = 16000
 
-// With leave to write a whole lock is tried, and what a user lacks shows where the server tells nothing.
+// With leave to write a whole lock is tried, and what a user lacks shows where the server tells
+// nothing.
 func TestDoctor_Writing(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, redistest.Durable...)
@@ -297,7 +301,8 @@ func TestDoctor_Writing(t *testing.T) {
 		}
 	}
 	rehearsed(s.URL(), driver.LevelOK)
-	// Its counter stays for a while, and the record of a line in which nobody stands, if a line was made.
+	// Its counter stays for a while, and the record of a line in which nobody stands, if a line was
+	// made.
 	for _, key := range strings.Fields(s.MustDo(t, "KEYS", "*interlock-doctor*")) {
 		if ms := s.MustDo(t, "PTTL", key); strings.HasPrefix(ms, "-1") {
 			t.Errorf("%s stays for ever", key)

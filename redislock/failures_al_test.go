@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What the core proves with a store in memory, where it depends on what Redis does: rows A of clients and L of leases.
+// What the core proves with a store in memory, where it depends on what Redis does: rows A of
+// clients and L of leases.
 
 // wired opens a client behind a wire.
 func wired(t *testing.T, s *servertest.Server, o *interlock.Options) (*interlock.Client, *wire.Wire) {
@@ -22,7 +23,8 @@ func wired(t *testing.T, s *servertest.Server, o *interlock.Options) (*interlock
 	return open(t, "redis://"+w.Addr(), o), w
 }
 
-// A2: a release that comes after the lease is over deletes what another holds by now, be that ours or another program's.
+// A2: a release that comes after the lease is over deletes what another holds by now, be that ours
+// or another program's.
 func TestA02_ALateReleaseDeletesNobodysLock(t *testing.T) {
 	t.Parallel()
 	for _, next := range []string{"ours", "ours with a line", "another program's"} {
@@ -64,8 +66,8 @@ func TestA02_ALateReleaseDeletesNobodysLock(t *testing.T) {
 	}
 }
 
-// A3, A13: a call that was cancelled after its request had left keeps nothing, and does not block whoever asks next: be the
-// request held back, or its answer.
+// A3, A13: a call that was cancelled after its request had left keeps nothing, and does not block
+// whoever asks next: be the request held back, or its answer.
 func TestA03_ACancelledCallLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for what, way := range map[string]wire.Direction{"requests held": wire.Requests, "answers held": wire.Replies, "both": wire.Both} {
@@ -152,8 +154,9 @@ func TestA06_TheReleaseOfAnEarlierAttempt(t *testing.T) {
 	}
 }
 
-// L5, L6: trust counts from the moment of sending, and a renewal does not last longer than what it renews: with answers
-// that are slow, and then none at all, the holder is told before the server lets anybody in.
+// L5, L6: trust counts from the moment of sending, and a renewal does not last longer than what it
+// renews: with answers that are slow, and then none at all, the holder is told before the server
+// lets anybody in.
 func TestL05_SlowAnswersLengthenNoLease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a margin in time: make proof")
@@ -186,7 +189,8 @@ func TestL05_SlowAnswersLengthenNoLease(t *testing.T) {
 	}
 }
 
-// L7: a renewal revives nothing. A lock that another held in between is lost, although its name is free again.
+// L7: a renewal revives nothing. A lock that another held in between is lost, although its name is
+// free again.
 func TestL07_ARenewalRevivesNothing(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)

@@ -13,9 +13,10 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// O7: the server cannot write to its disk, so it refuses every write, renewals and releases with them. What is held stays held
-// until its end, which its holder is told before the key goes; errors say what the server says; a release is not taken for
-// done, and is when the server can write again.
+// O7: the server cannot write to its disk, so it refuses every write, renewals and releases with
+// them. What is held stays held until its end, which its holder is told before the key goes; errors
+// say what the server says; a release is not taken for done, and is when the server can write
+// again.
 func TestO07_TheServersDiskIsFull(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, "--save", "3600 1000000", "--dbfilename", "dump.rdb")

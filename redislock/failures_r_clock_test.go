@@ -32,7 +32,8 @@ func step(t *testing.T, s *servertest.Server, d time.Duration) {
 	}
 }
 
-// lasts is how much longer a claim stands at the name, by the server's clock, as people are shown it.
+// lasts is how much longer a claim stands at the name, by the server's clock, as people are shown
+// it.
 func lasts(t *testing.T, s *servertest.Server, name string) time.Duration {
 	t.Helper()
 	d, err := driver.OpenURL(t.Context(), s.URL())
@@ -52,9 +53,10 @@ func lasts(t *testing.T, s *servertest.Server, name string) time.Duration {
 	return line.Claims[0].Until.Sub(time.Unix(now, 0))
 }
 
-// R4: the server's wall clock is stepped. Forward by more than a lease, the key goes at once: the holder is told by its
-// next renewal at the latest. Back, the key of a dead holder stays for as long, which people can see, while a living one
-// renews it to its right length. Tokens grow through all of it.
+// R4: the server's wall clock is stepped. Forward by more than a lease, the key goes at once: the
+// holder is told by its next renewal at the latest. Back, the key of a dead holder stays for as
+// long, which people can see, while a living one renews it to its right length. Tokens grow through
+// all of it.
 func TestR04_TheServersClockIsStepped(t *testing.T) {
 	t.Parallel()
 	const lives = 3 * time.Second
@@ -123,7 +125,8 @@ type shared struct{ *interlock.RWMutex }
 
 func (m shared) Lock(ctx context.Context) (*interlock.Lease, error) { return m.RLock(ctx) }
 
-// R4: the gap that is left for other programs ends by the server's clock. A clock that is set back must not make it last.
+// R4: the gap that is left for other programs ends by the server's clock. A clock that is set back
+// must not make it last.
 func TestR04_AGapEndsAlthoughTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	s := clocked(t)
@@ -151,8 +154,8 @@ func TestR04_AGapEndsAlthoughTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// R13: nobody's clock but the server's counts, and that only for lengths: a client an hour ahead or behind takes a lock for
-// as long as any other, and no moment of its own clock is ever sent.
+// R13: nobody's clock but the server's counts, and that only for lengths: a client an hour ahead or
+// behind takes a lock for as long as any other, and no moment of its own clock is ever sent.
 func TestR13_TheClientsClockDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-time.Hour, -10 * time.Second, 10 * time.Second, time.Hour} {

@@ -37,7 +37,8 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// logged has everything that is logged by default go to a journal until the test's end. The test must not run in parallel.
+// logged has everything that is logged by default go to a journal until the test's end. The test
+// must not run in parallel.
 func logged(t *testing.T) *journal {
 	t.Helper()
 	j := &journal{}
@@ -47,7 +48,8 @@ func logged(t *testing.T) *journal {
 	return j
 }
 
-// refusals are the errors that servers answer: what each means for people, and whether asking again can help.
+// refusals are the errors that servers answer: what each means for people, and whether asking again
+// can help.
 var refusals = []struct {
 	text, means string
 	final       bool
@@ -71,7 +73,8 @@ var refusals = []struct {
 	{"NOREPLICAS Not enough good replicas to write.", "fewer replicas than it wants", false},
 }
 
-// classed checks the error of a lock or a try: what it matches, what it says, and what it must never say.
+// classed checks the error of a lock or a try: what it matches, what it says, and what it must
+// never say.
 func classed(t *testing.T, what string, err error, means string, final bool) {
 	t.Helper()
 	if err == nil {
@@ -93,8 +96,9 @@ func classed(t *testing.T, what string, err error, means string, final bool) {
 	}
 }
 
-// R12: each error that a server answers is told as what it is: refused where asking again does not help, unavailable where
-// it may. A lock is never taken for held by another because of it, and a release that was refused is never taken for done.
+// R12: each error that a server answers is told as what it is: refused where asking again does not
+// help, unavailable where it may. A lock is never taken for held by another because of it, and a
+// release that was refused is never taken for done.
 func TestR12_EveryErrorIsItsOwn(t *testing.T) {
 	logs := logged(t)
 	for _, r := range refusals {
@@ -156,7 +160,8 @@ func TestR12_AnUnknownAnswer(t *testing.T) {
 	}
 }
 
-// R12: no server, one that does not answer, and one that refuses the client, when a client is opened and afterwards.
+// R12: no server, one that does not answer, and one that refuses the client, when a client is
+// opened and afterwards.
 func TestR12_OpeningFails(t *testing.T) {
 	logs := logged(t)
 	refuse := func(text string) func(words []string) string {

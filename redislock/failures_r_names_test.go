@@ -30,7 +30,8 @@ func legal(name string) bool {
 	return name != "" && len(name) <= 1024 && utf8.ValidString(name) && strings.IndexFunc(name, unicode.IsControl) < 0
 }
 
-// keep checks the keys of a legal name: one slot for all, by the server's own reckoning, and the name found again.
+// keep checks the keys of a legal name: one slot for all, by the server's own reckoning, and the
+// name found again.
 func keep(t *testing.T, s *servertest.Server, name string) {
 	t.Helper()
 	if refused := redisstore.CheckName("redislock", name); (refused != nil) != strings.HasPrefix(name, "il:{") || refused != nil && !errors.Is(refused, driver.ErrRefused) {
@@ -67,7 +68,8 @@ func keep(t *testing.T, s *servertest.Server, name string) {
 	}
 }
 
-// R8: on a cluster all keys of a name must lie in one slot, and the slot of a key depends on the braces in it.
+// R8: on a cluster all keys of a name must lie in one slot, and the slot of a key depends on the
+// braces in it.
 func TestR08_AllKeysOfANameLieInItsSlot(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, "--cluster-enabled", "yes")
@@ -104,8 +106,8 @@ func FuzzR08Names(f *testing.F) {
 	})
 }
 
-// R8: every such name is locked, waited for, handed on, shared, counted and listed on a server that refuses keys of
-// different slots.
+// R8: every such name is locked, waited for, handed on, shared, counted and listed on a server that
+// refuses keys of different slots.
 func TestR08_EveryNameIsALock(t *testing.T) {
 	t.Parallel()
 	s := servertest.RedisCluster(t, 1, 0)

@@ -39,8 +39,9 @@ func warned(t *testing.T, s *servertest.Server, o redislock.Options) (warnings [
 	return warnings, d.Traits().Survives, nil
 }
 
-// R3, R5: what a server's configuration can lose is said when it is opened, in words that name the consequence, and is
-// refused where that is asked for. A server that loses nothing is opened without a word.
+// R3, R5: what a server's configuration can lose is said when it is opened, in words that name the
+// consequence, and is refused where that is asked for. A server that loses nothing is opened
+// without a word.
 func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 	t.Parallel()
 	all := driver.Survival{Process: true, Restart: true, Machine: true}
@@ -106,8 +107,9 @@ func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 	}
 }
 
-// R15: a replica is no place to lock, nor to ask who does: what it knows is old. It is refused at open; a master that
-// becomes a replica later is as good as out of reach, until it is a master again.
+// R15: a replica is no place to lock, nor to ask who does: what it knows is old. It is refused at
+// open; a master that becomes a replica later is as good as out of reach, until it is a master
+// again.
 func TestR15_AReplica(t *testing.T) {
 	t.Parallel()
 	master := servertest.Redis(t)
@@ -158,8 +160,9 @@ func TestR15_AReplica(t *testing.T) {
 	grows(t, "a master again", lease.Fence(), get(t, waiting).Lease)
 }
 
-// R14: programs with different databases do not exclude each other, and nothing beside a canonical key could tell that from
-// programs that mean different locks. What a client can do is to show the key.
+// R14: programs with different databases do not exclude each other, and nothing beside a canonical
+// key could tell that from programs that mean different locks. What a client can do is to show the
+// key.
 func TestR14_DatabasesAreApart(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)

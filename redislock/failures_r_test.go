@@ -10,8 +10,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// R1: a failover loses a lock that the replica had not yet received, and counters with it. Others get in: no lock of one
-// Redis can prevent that. The holder is told by its next renewal, and no token is drawn twice.
+// R1: a failover loses a lock that the replica had not yet received, and counters with it. Others
+// get in: no lock of one Redis can prevent that. The holder is told by its next renewal, and no
+// token is drawn twice.
 func TestR01_AFailoverLosesALockAndNoToken(t *testing.T) {
 	t.Parallel()
 	s := servertest.Sentinel(t)
@@ -49,9 +50,9 @@ func TestR01_AFailoverLosesALockAndNoToken(t *testing.T) {
 	grows(t, "the former holder's next", last, hold(t, a.Mutex("m")))
 }
 
-// R1: a master that comes back grants for a moment, until it hears that another one has taken its place. Both grant then,
-// over connections that are as old as may be, and each draws tokens above those that the other has drawn before, as far
-// as the servers' clocks tell before from after.
+// R1: a master that comes back grants for a moment, until it hears that another one has taken its
+// place. Both grant then, over connections that are as old as may be, and each draws tokens above
+// those that the other has drawn before, as far as the servers' clocks tell before from after.
 func TestR01_TwoMastersForAMoment(t *testing.T) {
 	t.Parallel()
 	servers := []*servertest.Server{servertest.Redis(t), servertest.Redis(t)}
@@ -69,7 +70,8 @@ func TestR01_TwoMastersForAMoment(t *testing.T) {
 	}
 }
 
-// R5: a server that keeps nothing on disk restarts and forgets who holds. The holder is told, and tokens go on growing.
+// R5: a server that keeps nothing on disk restarts and forgets who holds. The holder is told, and
+// tokens go on growing.
 func TestR05_ARestartLosesALockAndNoToken(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"stopped", "killed"} {
@@ -120,8 +122,8 @@ func TestR05_AKilledServerWithALogKeepsLocks(t *testing.T) {
 	grows(t, "after the restart", lease.Fence(), get(t, granted).Lease)
 }
 
-// R6: another program deletes the lock. The holder is told within a third of the TTL, whoever waits is let in by itself,
-// and tokens go on growing although the counter may be gone as well.
+// R6: another program deletes the lock. The holder is told within a third of the TTL, whoever waits
+// is let in by itself, and tokens go on growing although the counter may be gone as well.
 func TestR06_AnotherProgramDeletesTheLock(t *testing.T) {
 	t.Parallel()
 	for what, words := range map[string][]string{
@@ -148,8 +150,8 @@ func TestR06_AnotherProgramDeletesTheLock(t *testing.T) {
 	}
 }
 
-// R16: a command of another client keeps the server busy for longer than a lease. The holder is told while the server is
-// still silent, and only after that somebody gets in.
+// R16: a command of another client keeps the server busy for longer than a lease. The holder is
+// told while the server is still silent, and only after that somebody gets in.
 func TestR16_ASlowCommandOfAnotherClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a margin in time: make proof")
@@ -162,7 +164,8 @@ func TestR16_ASlowCommandOfAnotherClient(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Redis(t, "--busy-reply-threshold", "500")
-			// Without the time between two renewals the server could be silent only after a trust that it has extended.
+			// Without the time between two renewals the server could be silent only after a trust
+			// that it has extended.
 			a := open(t, s.URL(), ttl(1500*time.Millisecond))
 			b := open(t, s.URL(), &interlock.Options{TTL: 1500 * time.Millisecond, Patience: time.Hour})
 			lease := hold(t, a.Mutex("m"))
@@ -194,8 +197,8 @@ local stop = now() + ARGV[1]
 while now() < stop do end
 return 1`
 
-// R3: a server that may throw keys away throws locks away first, since they have an end. It is said at open; the holder is
-// told by its next renewal, and the token goes on growing.
+// R3: a server that may throw keys away throws locks away first, since they have an end. It is said
+// at open; the holder is told by its next renewal, and the token goes on growing.
 func TestR03_Eviction(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"volatile-lru", "allkeys-random"} {

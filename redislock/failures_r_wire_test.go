@@ -23,7 +23,8 @@ func message(frame []byte) bool {
 	return bytes.Contains(frame[:min(len(frame), 20)], []byte("message"))
 }
 
-// R7: the server forgets scripts, by SCRIPT FLUSH as by a restart. No call notices: locks, hand-offs and shared ones.
+// R7: the server forgets scripts, by SCRIPT FLUSH as by a restart. No call notices: locks,
+// hand-offs and shared ones.
 func TestR07_ScriptsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -96,8 +97,8 @@ func each(script string, names []string) []string {
 	return append([]string{"EVAL", script, strconv.Itoa(len(names))}, names...)
 }
 
-// R9: the message that tells of a grant is lost, and so is the one that tells of an end. Messages are only hints: the
-// grant is found by the next renewal.
+// R9: the message that tells of a grant is lost, and so is the one that tells of an end. Messages
+// are only hints: the grant is found by the next renewal.
 func TestR09_AMessageIsLost(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -125,8 +126,8 @@ func TestR09_AMessageIsLost(t *testing.T) {
 	release(t, g.Lease)
 }
 
-// R10: however many names are waited for, a process listens over one connection. The race detector would keep two gigabytes for ten
-// thousand that wait, so make proof has a part without it.
+// R10: however many names are waited for, a process listens over one connection. The race detector
+// would keep two gigabytes for ten thousand that wait, so make proof has a part without it.
 func TestR10_ManyNamesAreWaitedForOverOneConnection(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -180,8 +181,8 @@ func TestR10_ManyNamesAreWaitedForOverOneConnection(t *testing.T) {
 	}
 }
 
-// R11: calls are cancelled while their answers are under way, and no answer goes to another call. Each name has tokens of
-// a range of its own, so that an answer that is not its own shows.
+// R11: calls are cancelled while their answers are under way, and no answer goes to another call.
+// Each name has tokens of a range of its own, so that an answer that is not its own shows.
 func TestR11_AnswersOfCancelledCalls(t *testing.T) {
 	t.Parallel()
 	for what, open := range map[string]opening{"by URL": byURL, "go-redis": byGoRedis} {

@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What the tests of known failures have in common. Their numbers are those of the catalogue: A of clients, L of leases, R of
-// Redis.
+// What the tests of known failures have in common. Their numbers are those of the catalogue: A of
+// clients, L of leases, R of Redis.
 
 // ample is longer than anything takes that works, on a machine that has other things to do.
 const ample = 30 * time.Second

@@ -50,8 +50,9 @@ func (p poller) turns(over context.Context, c *contest, raw *redis.Client, name 
 	return got, nil
 }
 
-// Eight clients of ours with eight goroutines each hand a lock to each other, and a program polls for it. Where it was seen
-// holding it once, or ours were told that it might, it gets its turns; never do two hold.
+// Eight clients of ours with eight goroutines each hand a lock to each other, and a program polls
+// for it. Where it was seen holding it once, or ours were told that it might, it gets its turns;
+// never do two hold.
 func TestPollerGetsItsTurns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")

@@ -42,8 +42,8 @@ type fates struct {
 	least       time.Duration // from when one was told until its key went
 }
 
-// end lets the link of a holder fail at a random phase of the renewals, and compares when the lease ended here with when
-// the key goes at the server.
+// end lets the link of a holder fail at a random phase of the renewals, and compares when the lease
+// ended here with when the key goes at the server.
 func (f *fates) end(l *link, name string, fault func(*link) func()) error {
 	began := time.Now()
 	lease, err := l.client.Mutex(name).Lock(context.Background())
@@ -121,7 +121,8 @@ func TestHolderIsToldBeforeItsKeyIsGone(t *testing.T) {
 	}
 }
 
-// trusting is a driver that takes nothing off the time for which a claim can be trusted, nor lets the core.
+// trusting is a driver that takes nothing off the time for which a claim can be trusted, nor lets
+// the core.
 type trusting struct{ driver.Driver }
 
 // noMargin is the smallest grace there is.

@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// meddling is a connection on which something happens between the answer to a GET and whatever is sent next.
+// meddling is a connection on which something happens between the answer to a GET and whatever is
+// sent next.
 type meddling struct {
 	redisconn.Conn
 	meddle func()
@@ -26,7 +27,8 @@ func (c meddling) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 	return v, err
 }
 
-// An operator breaks another program's lock, and that program passes it on while he is looking: the new holder keeps it.
+// An operator breaks another program's lock, and that program passes it on while he is looking: the
+// new holder keeps it.
 func TestBreakOfAForeignLockThatWasPassedOn(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)

@@ -67,7 +67,8 @@ func TestForeignHolderKeepsCommandsOut(t *testing.T) {
 	}
 }
 
-// While the command runs a program under a lock, other libraries are kept out; when the program has ended, they get in.
+// While the command runs a program under a lock, other libraries are kept out; when the program has
+// ended, they get in.
 func TestCommandsKeepForeignOut(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
@@ -100,8 +101,8 @@ func TestCommandsKeepForeignOut(t *testing.T) {
 	}
 }
 
-// The same contest when ours are eight loops of the command, as in cron jobs: each time it is another process, and what was
-// seen of the others is in the store.
+// The same contest when ours are eight loops of the command, as in cron jobs: each time it is
+// another process, and what was seen of the others is in the store.
 func TestForeignContestOfCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")

@@ -20,8 +20,9 @@ import (
 // enough is how often everybody in a contest gets the lock, at least.
 const enough = 5
 
-// contest is some parties that all want one lock all the time. Whoever holds it adds itself to a number beside the lock and
-// takes itself away again: one that finds somebody there who should not be tells that the lock failed.
+// contest is some parties that all want one lock all the time. Whoever holds it adds itself to a
+// number beside the lock and takes itself away again: one that finds somebody there who should not
+// be tells that the lock failed.
 type contest struct {
 	guard   *redis.Client
 	parties []party
@@ -124,8 +125,9 @@ func (c *contest) hold(weight int64) error {
 	return errors.Join(err, c.guard.DecrBy(ctx, "guard", weight).Err())
 }
 
-// Three parties want one lock: a Python program, a Go program with another library, and eight clients of ours with eight
-// goroutines each, who hand the lock to each other by themselves. Nobody starves, and never do two hold it.
+// Three parties want one lock: a Python program, a Go program with another library, and eight
+// clients of ours with eight goroutines each, who hand the lock to each other by themselves. Nobody
+// starves, and never do two hold it.
 func TestForeignContest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")

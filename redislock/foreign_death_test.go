@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/foreigntest"
 )
 
-// early is how much sooner than by our clock a TTL may end by the server's, which counts whole milliseconds.
+// early is how much sooner than by our clock a TTL may end by the server's, which counts whole
+// milliseconds.
 const early = 20 * time.Millisecond
 
 // allTheirs starts a client of each library, with a lock of its own.
@@ -65,7 +66,8 @@ func TestForeignHolderIsKilled(t *testing.T) {
 	}
 }
 
-// A holder of another library is stopped for longer than its TTL and releases what is ours by then: it changes nothing.
+// A holder of another library is stopped for longer than its TTL and releases what is ours by then:
+// it changes nothing.
 func TestForeignHolderReleasesLate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a lease that ends under a holder that stands still: make proof")
@@ -91,7 +93,8 @@ func TestForeignHolderReleasesLate(t *testing.T) {
 	}
 }
 
-// A holder of another library loses the name behind its back and releases what is ours by then: it changes nothing.
+// A holder of another library loses the name behind its back and releases what is ours by then: it
+// changes nothing.
 func TestForeignReleasesWhatItLost(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
@@ -105,7 +108,8 @@ func TestForeignReleasesWhatItLost(t *testing.T) {
 	}
 }
 
-// releasesLate has another library release what it held once and our lease holds by now: it changes nothing.
+// releasesLate has another library release what it held once and our lease holds by now: it changes
+// nothing.
 func releasesLate(t *testing.T, m meeting, theirs *foreigntest.Client, ours string, lease *interlock.Lease) {
 	t.Helper()
 	// Most of them notice that they had lost it.
@@ -121,7 +125,8 @@ func releasesLate(t *testing.T, m meeting, theirs *foreigntest.Client, ours stri
 	m.release(t, lease)
 }
 
-// Ours lose a name behind their backs, and another library takes it: our release says so and leaves its value alone.
+// Ours lose a name behind their backs, and another library takes it: our release says so and leaves
+// its value alone.
 func TestOursReleaseLate(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
@@ -141,8 +146,9 @@ func TestOursReleaseLate(t *testing.T) {
 	}
 }
 
-// A string without an end stands at the name: somebody's data, or a lock of redis-py in its default. Ours wait for it to go
-// and never touch it; after a TTL the error says what it looks like.
+// A string without an end stands at the name: somebody's data, or a lock of redis-py in its
+// default. Ours wait for it to go and never touch it; after a TTL the error says what it looks
+// like.
 func TestForeignValueWithoutEnd(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)

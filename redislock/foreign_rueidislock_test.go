@@ -30,8 +30,8 @@ func (m meeting) rueidisLocker(t *testing.T, majority int32) rueidislock.Locker 
 	return l
 }
 
-// rueidislock keeps the name N at the keys rueidislock:0:N, rueidislock:1:N and so on. Ours meet it there: with one key as
-// a Mutex, with several as a Multi of all of them.
+// rueidislock keeps the name N at the keys rueidislock:0:N, rueidislock:1:N and so on. Ours meet it
+// there: with one key as a Mutex, with several as a Multi of all of them.
 func TestRueidislock(t *testing.T) {
 	m := newMeeting(t)
 	client := m.open(t, nil)

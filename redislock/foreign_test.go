@@ -15,15 +15,16 @@ import (
 	_ "github.com/interlock-go/interlock/redislock"
 )
 
-// A lock of another library and one of ours with its key as the name are the same lock. The tests take it with the real
-// libraries, in processes of their own.
+// A lock of another library and one of ours with its key as the name are the same lock. The tests
+// take it with the real libraries, in processes of their own.
 
 const (
 	ages = time.Minute      // a TTL that no test waits for
 	soon = 10 * time.Second // for what has to wait for no TTL, on a machine that has other things to do
 )
 
-// shapes are the ways in which ours take a name. The lock of another library excludes each of them, and each of them it.
+// shapes are the ways in which ours take a name. The lock of another library excludes each of them,
+// and each of them it.
 var shapes = []struct {
 	name      string
 	take, try take
@@ -57,8 +58,8 @@ var shapes = []struct {
 	},
 }
 
-// While another library holds, ours are refused or wait, leave its value alone and get in when it has released. It can
-// extend and release as if nobody waited.
+// While another library holds, ours are refused or wait, leave its value alone and get in when it
+// has released. It can extend and release as if nobody waited.
 func TestForeignHolderKeepsOursOut(t *testing.T) {
 	m := newMeeting(t)
 	client := m.open(t, nil)
@@ -111,8 +112,8 @@ func TestForeignHolderKeepsOursOut(t *testing.T) {
 	}
 }
 
-// While ours hold, be they a mutex, readers or permits, another library is kept out; when the last of them has released, it
-// gets in.
+// While ours hold, be they a mutex, readers or permits, another library is kept out; when the last
+// of them has released, it gets in.
 func TestOursKeepForeignOut(t *testing.T) {
 	m := newMeeting(t)
 	client, second := m.open(t, nil), m.open(t, nil)

@@ -53,8 +53,8 @@ func (n *track) agrees(st standing) bool {
 	return slices.Equal(held, st.held()) && slices.Equal(waits, st.waits())
 }
 
-// rests reports whether the name is left free for a moment, to see whether another program polls for it. Nobody knows the
-// order of grants any more: whoever is next holds when he comes back.
+// rests reports whether the name is left free for a moment, to see whether another program polls
+// for it. Nobody knows the order of grants any more: whoever is next holds when he comes back.
 func (n *track) rests(h *history) bool {
 	st := h.stage.look(h.t, n.Name)
 	if st.idle() && st.records["*"] != "" {

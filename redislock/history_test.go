@@ -13,8 +13,9 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Several processes do everything that can be done, in any order, and others interfere. After every step the server is
-// looked into: what stands there is sound, and as long as nobody interferes it is what the pure rule says.
+// Several processes do everything that can be done, in any order, and others interfere. After every
+// step the server is looked into: what stands there is sound, and as long as nobody interferes it
+// is what the pure rule says.
 func TestRandomHistory(t *testing.T) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) { t.Parallel(); tryHistories(t, newStage(t, servertest.Redis(t))) })

@@ -16,7 +16,7 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// sight is a line as the script look saw it, with what people must not see.
+// sight is a line as the script look read it, with what people must not see.
 type sight struct {
 	driver.Line
 	ids, channels []string // beside Claims
@@ -37,7 +37,7 @@ func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
 	return s, err
 }
 
-// each looks at names, in no order.
+// each reads names, in no order.
 func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) error {
 	look := func(names ...string) redisconn.Call {
 		call := redisconn.Call{Script: lookScript, Again: redisconn.Idempotent}
@@ -56,7 +56,7 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 				if s, err := parseSight(names[i], v, &listing); err == nil {
 					saw(s)
 				} else {
-					alone = append(alone, names[i]) // to be told what is wrong with it
+					alone = append(alone, names[i]) // which says what is wrong with it
 				}
 			}
 			if names = names[min(len(sights), len(names)):]; len(sights) > 0 {
@@ -88,11 +88,12 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 	return nil
 }
 
-// Lines implements driver.Inspector. It scans the lines, and the counters of all names that were locked within Options.KeepCounters, asks
-// for hundreds of these by one script which of them are held, and looks at what stands. Where a master of a Cluster cannot be reached it
-// lists what stands at the others, with an error that says so.
+// Lines implements driver.Inspector. It scans the lines, and the counters of all names that were
+// locked within Options.KeepCounters, asks for hundreds of these by one script which of them are
+// held, and looks at what stands. Where a master of a Cluster cannot be reached it lists what
+// stands at the others, with an error that says so.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, _, missing, err := d.standing(ctx, prefix)
+	names, _, missing, err := d.liveNames(ctx, prefix)
 	if missing != nil {
 		missing = fmt.Errorf("redislock: %w", missing)
 	}
@@ -109,7 +110,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	return lines, errors.Join(missing, err)
 }
 
-// parseSight reads what the script look says of a name.
+// parseSight parses the answer of the script look for a name.
 func parseSight(name string, v any, listing *redisstore.Reader) (sight, error) {
 	s := sight{Line: driver.Line{Name: name}}
 	f, _ := v.([]any)
@@ -126,7 +127,7 @@ func parseSight(name string, v any, listing *redisstore.Reader) (sight, error) {
 		c, s.Fence = n, uint64(n-n%2) //nolint:gosec // a counter of ours
 	}
 	if kind != "string" && kind != "none" {
-		value = "\x00" + kind // somebody's data
+		value = "\x00" + kind // other data
 	}
 	if h, channel := holderAs(value, listing); h != nil && value != cover {
 		if pttl >= 0 {
@@ -165,8 +166,9 @@ func parseSight(name string, v any, listing *redisstore.Reader) (sight, error) {
 	return s, nil
 }
 
-// granted is when the claim that is held alone drew its tokens: a counter that was behind the server's clock then is its time in µs,
-// rounded up to 64. One that was ahead, since the clock was set back or many drew within a moment, does not say, nor does one that is gone.
+// granted is when the claim that is held alone drew its tokens: a counter that was behind the
+// server's clock then is its time in µs, rounded up to 64. One that was ahead, since the clock was
+// set back or many drew within a moment, does not say, nor does one that is gone.
 func granted(counter int64, now time.Time) time.Time {
 	at := time.UnixMicro(counter - 64).Truncate(time.Millisecond)
 	if counter <= 0 || at.After(now) {
@@ -179,8 +181,9 @@ func (s *sight) add(h driver.Holder, id, channel string) {
 	s.Claims, s.ids, s.channels = append(s.Claims, h), append(s.ids, id), append(s.channels, channel)
 }
 
-// Break implements driver.Inspector. The owner hears of it at once, or half a second after it got the name where its process
-// has not listened before. Where its subscription has ended since, its next renewal says it.
+// Break implements driver.Inspector. The owner gets a message at once, or half a second after it
+// got the name where its process has not listened before. Where its subscription has ended since,
+// its next renewal says it.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	if err := redisstore.CheckName("redislock", name); err != nil {
 		return err
@@ -244,10 +247,11 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	return nil
 }
 
-// watchPeriod is how often Watch looks.
+// watchPeriod is how often Watch reads the lines.
 const watchPeriod = 100 * time.Millisecond
 
-// Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
+// Watch implements driver.Watcher: it reads the lines ten times a second and yields what has
+// changed.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
 	return driver.PollLine(ctx, watchPeriod, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }

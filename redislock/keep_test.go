@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// No key stays for ever of a name that was locked, by whatever kind of claim; with KeepCounters below 0 the counters do.
+// No key stays for ever of a name that was locked, by whatever kind of claim; with KeepCounters
+// below 0 the counters do.
 func TestNothingStaysForEver(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -80,8 +81,8 @@ func keysAt(t *testing.T, server *servertest.Server) []string {
 	return regexp.MustCompile(`\S+`).FindAllString(server.MustDo(t, "KEYS", "*"), -1)
 }
 
-// A counter that is ahead of the server's clock, which was set back, outlives the time until the clock has caught up with it: the next
-// token is larger whenever somebody comes.
+// A counter that is ahead of the server's clock, which was set back, outlives the time until the
+// clock has caught up with it: the next token is larger whenever somebody comes.
 func TestCounterAheadOfTheClockStaysLonger(t *testing.T) {
 	t.Parallel()
 	server := clocked(t)
@@ -159,7 +160,8 @@ func TestCounterInUseStays(t *testing.T) {
 	}
 }
 
-// Who holds a name for long keeps its counter alive, and with it the token that is shown and broken by.
+// Who holds a name for long keeps its counter alive, and with it the token that is shown and broken
+// by.
 func TestWhoHoldsKeepsItsCounter(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -184,7 +186,8 @@ func TestWhoHoldsKeepsItsCounter(t *testing.T) {
 	a.release(mine)
 }
 
-// To list who holds and who waits costs by that, and little for each name that is free but has a counter still.
+// To list who holds and who waits costs by that, and little for each name that is free but has a
+// counter still.
 func TestLinesCostByWhatStands(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -224,7 +227,8 @@ func TestLinesCostByWhatStands(t *testing.T) {
 	}
 }
 
-// What is pruned is the counters of names that are free and were last granted long ago, and nothing else.
+// What is pruned is the counters of names that are free and were last granted long ago, and nothing
+// else.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

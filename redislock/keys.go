@@ -6,10 +6,10 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// keys are where Redis keeps one name: the lock itself at exactly the name, and beside it, in the same slot, what other
-// programs never look at.
+// keys are where Redis keeps one name: the lock itself at exactly the name, and beside it, in the
+// same slot, what other programs never read.
 type keys struct {
-	name    string // a string: who holds
+	name    string // a string: the holder
 	counter string // a number: the highest token drawn
 	line    string // a list: IDs in order
 	claims  string // a hash: ID -> record
@@ -35,9 +35,9 @@ func lineOf(key string) string {
 // channels begins the names of all channels.
 const channels = "il:push:"
 
-// channelAt returns a new channel for a master. It is new with each connection, so that a message to it
-// reaches exactly that connection or nobody: a script that is told "nobody" knows that whoever wrote the
-// channel beside its claim is dead or will ask again.
+// channelAt returns a new channel for a master. It is new with each connection, so that a message
+// to it reaches exactly that connection or none: if a message has no receiver, the process that
+// wrote the channel beside its claim is dead or will ask again.
 func channelAt(node string) string {
 	if node != "" {
 		return channels + "=" + driver.NewID() // one of several masters: see line.lua

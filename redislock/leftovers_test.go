@@ -24,7 +24,8 @@ type leftovers struct {
 	longest time.Duration
 }
 
-// watch looks at the names from now on, and for longer than anything may be left: also what comes late is seen.
+// watch looks at the names from now on, and for longer than anything may be left: also what comes
+// late is seen.
 func (l *leftovers) watch(names []string) error {
 	var keys []string
 	for _, name := range names {
@@ -53,8 +54,8 @@ func (l *leftovers) watch(names []string) error {
 	return nil
 }
 
-// Locks are given up while nothing comes through, or nothing comes back. A second after the link has healed nothing of
-// them is left at the server.
+// Locks are given up while nothing comes through, or nothing comes back. A second after the link
+// has healed nothing of them is left at the server.
 func TestCancelledAcquiresLeaveNothing(t *testing.T) {
 	t.Parallel()
 	for _, way := range []wire.Direction{wire.Replies, wire.Requests} {
@@ -94,8 +95,8 @@ func TestCancelledAcquiresLeaveNothing(t *testing.T) {
 	}
 }
 
-// The server itself stands still: the lease ends before its key can go, and what was asked for meanwhile and given up
-// leaves nothing.
+// The server itself stands still: the lease ends before its key can go, and what was asked for
+// meanwhile and given up leaves nothing.
 func TestServerStandsStill(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

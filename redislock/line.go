@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// lineCall is a run of the long script in which old leaves and c joins, with the channel of sub beside it;
-// old, c or sub may be nil. again says that c stood in line before.
+// lineCall returns the call of the long script in which old is released and c joins, with the
+// channel of sub in its record; old, c or sub may be nil. again says that c was in line before.
 func (s *session) lineCall(old, c *claim, sub *redisstore.Subscription, again bool) redisconn.Call {
 	args := make([]string, 4, 13)
 	args[1], args[2], args[3] = digit(s.d.options.Shared), s.KeepMS, s.d.lifeMS
@@ -25,7 +25,7 @@ func (s *session) lineCall(old, c *claim, sub *redisstore.Subscription, again bo
 		var channel string
 		if sub != nil {
 			channel = sub.Channel
-		} else { // it does not wait, and is to hear all the same that it was broken
+		} else { // it does not wait, but gets the message of a break
 			channel = s.d.subs.Channel(c.Name)
 		}
 		args = append(args, c.ID, redisstore.Letter(c.Kind), strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.TTLMS,
@@ -34,7 +34,7 @@ func (s *session) lineCall(old, c *claim, sub *redisstore.Subscription, again bo
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }
 
-// info is what a claim tells people.
+// info returns what people are shown of a claim.
 func (s *session) info(c *claim, channel string) redisstore.Info {
 	return redisstore.Info{Owner: s.Owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes, Channel: channel}
 }
@@ -46,7 +46,8 @@ func digit(b bool) string {
 	return "0"
 }
 
-// releaseCall is a run of the long script in which a claim leaves, whoever asks. No ID comes back.
+// releaseCall returns the call of the long script that releases a claim, of this process or another
+// one. The answer has no ID.
 func (d *Driver) releaseCall(k keys, id string) redisconn.Call {
 	return redisconn.Call{
 		Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000", d.lifeMS}, Behind: true, Again: redisconn.Idempotent,

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// Names are looked at together, but no longer by one script than the server should be held for: behind a long line the others follow by
-// another.
+// Names are looked at together, but no longer by one script than the server should be held for:
+// behind a long line the others follow by another.
 func TestLinesOfManyClaims(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -48,7 +48,8 @@ func TestLinesOfManyClaims(t *testing.T) {
 	}
 }
 
-// What a list costs where very many names are free, and where very many are held. docs/backends/redis.md has the figures.
+// What a list costs where very many names are free, and where very many are held.
+// docs/backends/redis.md has the figures.
 func TestWhatAListCosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of thousands of names: make proof")

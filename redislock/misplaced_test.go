@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// misplaced subscribes at the master of another key: it is as one that does not know yet that a slot has moved.
+// misplaced subscribes at the master of another key: it is as one that does not know yet that a
+// slot has moved.
 type misplaced struct {
 	redisconn.Conn
 	elsewhere string
@@ -26,8 +27,8 @@ func (m misplaced) Subscribe(ctx context.Context, key, channel string, heard fun
 	return s, err
 }
 
-// A Cluster carries messages to subscribers of all its nodes and counts those of one. A waiter that is passed over, because
-// it does not count there, must not be told that it holds, or two do.
+// A Cluster carries messages to subscribers of all its nodes and counts those of one. A waiter that
+// is passed over, because it does not count there, must not be told that it holds, or two do.
 func TestClusterDoesNotTellWhomItPassesOver(t *testing.T) {
 	c := servertest.RedisCluster(t, 2, 0)
 	open := func(elsewhere string) driver.Session {

@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// How many names one script is asked about, so that it takes the server half a millisecond: whether anybody stands there, and who.
+// How many names one script is asked about, so that it takes the server half a millisecond: whether
+// there are claims, and which.
 const (
 	asked = 500
 	shown = 100
@@ -24,8 +25,9 @@ func (d *Driver) counted(ctx context.Context, prefix string) ([]string, error) {
 	return redisstore.Names(ctx, d.store.Conn, redisstore.Glob(redisstore.SideKeys+"*}:fence:", prefix), prefix, counterOf)
 }
 
-// inGroups runs a script for so many names at a time, on a cluster by slot. answered is given the answer for
-// each group, or nil where a cluster is just moving its slot, or what one of the names has is damaged.
+// inGroups runs a script for so many names at a time, on a cluster by slot. answered is given the
+// answer for each group, or nil where a cluster is just moving its slot, or what one of the names
+// has is damaged.
 func (d *Driver) inGroups(
 	ctx context.Context, names []string, size int, call func(names []string) redisconn.Call, answered func(names []string, v any),
 ) error {
@@ -49,16 +51,17 @@ func (d *Driver) inGroups(
 	return nil
 }
 
-// standing returns the names that somebody holds or waits for, and those that have a counter, each in order. It goes through the keys of all
-// lines and counters, and asks of the latter which are held. Where one of several masters cannot be reached it returns the names of the
-// others, and in missing what says so.
-func (d *Driver) standing(ctx context.Context, prefix string) (standing, counted []string, missing, err error) {
+// liveNames returns the names with claims that hold or wait, and those that have a counter, each
+// in order. It goes through the keys of all lines and counters, and asks of the latter which are
+// held. Where one of several masters cannot be reached it returns the names of the others, and in
+// missing what says so.
+func (d *Driver) liveNames(ctx context.Context, prefix string) (live, counted []string, missing, err error) {
 	counted, missing = redisstore.Names(ctx, d.store.Conn, redisstore.Glob(redisstore.SideKeys+"*}:[fl][ei]n*e:", prefix), prefix, func(key string) string {
 		if name := counterOf(key); name != "" {
 			return name
 		}
 		if name := lineOf(key); name != "" && strings.HasPrefix(name, prefix) {
-			standing = append(standing, name)
+			live = append(live, name)
 		}
 		return ""
 	})
@@ -67,23 +70,24 @@ func (d *Driver) standing(ctx context.Context, prefix string) (standing, counted
 	}, func(names []string, v any) {
 		numbers, ok := v.([]any)
 		if !ok {
-			standing = append(standing, names...) // nobody knows
+			live = append(live, names...) // it is not known
 		}
 		for _, n := range numbers {
 			if n, _ := n.(int64); n > 0 && n <= int64(len(names)) {
-				standing = append(standing, names[n-1])
+				live = append(live, names[n-1])
 			}
 		}
 	})
 	if err != nil {
 		return nil, counted, missing, fmt.Errorf("ask which names are free: %w", err)
 	}
-	slices.Sort(standing)
-	return slices.Compact(standing), counted, missing, nil
+	slices.Sort(live)
+	return slices.Compact(live), counted, missing, nil
 }
 
-// Prune implements driver.Pruner: it deletes the counters of such names, also those that were written without an end. Whoever comes
-// later begins at the server's time, so tokens go on growing unless the server's clock was set back by more than idle meanwhile.
+// Prune implements driver.Pruner: it deletes the counters of such names, also those that were
+// written without an end. A later claim begins at the server's time, so tokens go on growing
+// unless the server's clock was set back by more than idle meanwhile.
 func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error) {
 	if idle < leastKept {
 		return 0, fmt.Errorf("redislock: prune: idle for %v: want %v or more: %w", idle, leastKept, driver.ErrRefused)

@@ -12,15 +12,16 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What a request says of a claim: its value is to be set at a free name, or it is named alone, as when it leaves.
+// What a request says of a claim: its value is to be set at a free name, or it is named alone, as
+// when it leaves.
 var (
 	taking  = regexp.MustCompile(`il1:([A-Za-z0-9_-]{22})-\{`)
 	leaving = regexp.MustCompile(`\$22\r\n([A-Za-z0-9_-]{22})\r\n`)
 )
 
-// Many locks are given up at once while the link is stalled. For none does a request that takes it follow one that
-// releases it: it would take the lock for nobody. Many are sent together, behind one that is given up, and by a connection
-// that has yet to be made.
+// Many locks are given up at once while the link is stalled. For none does a request that takes it
+// follow one that releases it: it would take the lock for nobody. Many are sent together, behind
+// one that is given up, and by a connection that has yet to be made.
 func TestNoAcquireFollowsItsRelease(t *testing.T) {
 	t.Parallel()
 	for _, way := range []wire.Direction{wire.Replies, wire.Requests, wire.Both} {

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// departures are the ways in which the first in line leaves. Where it has died nobody can tell the next one, which learns by one renewal
-// that it is first.
+// departures are the ways in which the first in line leaves. Where it has died nobody can tell the
+// next one, which learns by one renewal that it is first.
 var departures = map[string]func(t *testing.T, s scene, first, next *actor, c driver.Claim){
 	"gives up": func(_ *testing.T, _ scene, first, _ *actor, c driver.Claim) { first.leave(c) },
 	"is closed": func(t *testing.T, _ scene, first, _ *actor, _ driver.Claim) {
@@ -36,8 +36,8 @@ var departures = map[string]func(t *testing.T, s scene, first, next *actor, c dr
 	},
 }
 
-// firstLeavesBehindAnother: the first in line polls for the lock of another program, and nobody else does. It leaves, and the next one
-// polls from then on: no session is renewed here.
+// firstLeavesBehindAnother: the first in line polls for the lock of another program, and nobody
+// else does. It leaves, and the next one polls from then on: no session is renewed here.
 func firstLeavesBehindAnother(s scene) {
 	for how, leave := range departures {
 		s.Run(how, func(t *testing.T) {
@@ -58,7 +58,8 @@ func firstLeavesBehindAnother(s scene) {
 	}
 }
 
-// firstLeavesBehindTheDead: nor does anybody else look when the time of a holder that has died is over, alone or sharing.
+// firstLeavesBehindTheDead: nor does anybody else look when the time of a holder that has died is
+// over, alone or sharing.
 func firstLeavesBehindTheDead(s scene) {
 	for how, leave := range departures {
 		for what, holds := range map[string]func(string) driver.Claim{"a holder": mutex, "a reader": reader} {

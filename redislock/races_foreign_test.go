@@ -18,8 +18,8 @@ var (
 	foreignRelease = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 )
 
-// Another program holds, and ours do all they can do meanwhile. Its value and its time stay as they are, and it can extend
-// and release.
+// Another program holds, and ours do all they can do meanwhile. Its value and its time stay as they
+// are, and it can extend and release.
 func foreignValueIsLeftAlone(s scene) {
 	t := s.T
 	for _, value := range []string{
@@ -70,8 +70,8 @@ func foreignValueIsLeftAlone(s scene) {
 	}
 }
 
-// The server loses the counter of tokens and all scripts between two grants. The tokens go on growing, whichever script
-// grants.
+// The server loses the counter of tokens and all scripts between two grants. The tokens go on
+// growing, whichever script grants.
 func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

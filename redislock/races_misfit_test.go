@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The holder of a line has run out of time, and the head of the line shares its turn with its like. A permit comes, which
-// does not go with those: it is refused, after it has let in the head. The head stays in.
+// The holder of a line has run out of time, and the head of the line shares its turn with its like.
+// A permit comes, which does not go with those: it is refused, after it has let in the head. The
+// head stays in.
 func misfitAtExpiredHolder(s scene) {
 	t := s.T
 	a, b, c, d := s.actor(t), s.actor(t), s.actor(t), s.actor(t)
@@ -26,8 +27,9 @@ func misfitAtExpiredHolder(s scene) {
 	s.stands(t, head, next)
 }
 
-// The same among permits, where two are let in around one that does not fit. The run that refuses the lock goes along the line
-// twice, and the second time behind the first of them alone: it meets the other one, which it has just let in.
+// The same among permits, where two are let in around one that does not fit. The run that refuses
+// the lock goes along the line twice, and the second time behind the first of them alone: it meets
+// the other one, which it has just let in.
 func misfitAtExpiredPermits(s scene) {
 	t := s.T
 	a, b, c, d := s.actor(t), s.actor(t), s.actor(t), s.actor(t)

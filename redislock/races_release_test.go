@@ -82,8 +82,8 @@ func grantMeetsRelease(s scene) {
 	s.stands(t, next)
 }
 
-// The release of the waiter that gave up is lost, and its claim is granted. Released once more it hands on: that it was
-// given up here is no answer of the store.
+// The release of the waiter that gave up is lost, and its claim is granted. Released once more it
+// hands on: that it was given up here is no answer of the store.
 func grantMeetsLostRelease(s scene) {
 	t := s.T
 	a, c := s.actor(t), s.actor(t)
@@ -112,8 +112,9 @@ func grantMeetsLostRelease(s scene) {
 	s.stands(t, next)
 }
 
-// An acquire is held up in the network until its client has given it up, has released the claim by another connection and
-// has been answered. Then it arrives: it takes the lock for nobody, and must not keep it.
+// An acquire is held up in the network until its client has given it up, has released the claim by
+// another connection and has been answered. Then it arrives: it takes the lock for nobody, and must
+// not keep it.
 func stragglerAfterRelease(s scene) {
 	t := s.T
 	for range 5 {
@@ -176,8 +177,8 @@ func lateRelease(s scene) {
 	}
 }
 
-// A try finds that the holder has run out of time, and others in line: it overtakes nobody, and the head holds by that
-// very call.
+// A try finds that the holder has run out of time, and others in line: it overtakes nobody, and the
+// head holds by that very call.
 func tryAtExpiredHolder(s scene) {
 	t := s.T
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
@@ -196,8 +197,8 @@ func tryAtExpiredHolder(s scene) {
 	}
 }
 
-// lineHasAnEnd: where two take turns, one leaves the line as the other joins it. The line goes on having an end after each
-// turn, and so does the name, or they stay for ever when both have died.
+// lineHasAnEnd: where two take turns, one leaves the line as the other joins it. The line goes on
+// having an end after each turn, and so does the name, or they stay for ever when both have died.
 func lineHasAnEnd(s scene) {
 	a, b := s.actor(s.T), s.actor(s.T)
 	name := s.name("turns")

@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// A waiter's SUBSCRIBE is held back. Were its claim in line before, the release would find nobody who listens and skip it.
+// A waiter's SUBSCRIBE is held back. Were its claim in line before, the release would find nobody
+// who listens and skip it.
 func queuedBeforeSubscribed(s scene) {
 	t := s.T
 	a, b := s.actor(t), s.actor(t)
@@ -38,8 +39,8 @@ func queuedBeforeSubscribed(s scene) {
 	s.stands(t, theirs)
 }
 
-// Messages and answers come by two connections. The grant is here before the answer to the acquire that put the claim in
-// line.
+// Messages and answers come by two connections. The grant is here before the answer to the acquire
+// that put the claim in line.
 func grantBeforeAnswer(s scene) {
 	t := s.T
 	for _, claim := range []func(string) driver.Claim{mutex, reader} {
@@ -65,8 +66,9 @@ func grantBeforeAnswer(s scene) {
 	}
 }
 
-// joining is a claim of b that has joined a line, of which a holds the name, and has no answer to that yet. Another one of b, at another
-// name, waits meanwhile: what it hears, by the one subscription that b has, was handled after all that came before.
+// joining is a claim of b that has joined a line, of which a holds the name, and has no answer to
+// that yet. Another one of b, at another name, waits meanwhile: what it hears, by the one
+// subscription that b has, was handled after all that came before.
 type joining struct {
 	scene
 	a, b         *actor
@@ -105,8 +107,9 @@ func (j *joining) answered() <-chan outcome {
 	return j.b.waiting(j.theirs)
 }
 
-// The name is left free for other programs for a moment, and its head is told to come back. That is here before the answer to the
-// acquire that put the claim in line, which says that another one holds the name for a minute.
+// The name is left free for other programs for a moment, and its head is told to come back. That is
+// here before the answer to the acquire that put the claim in line, which says that another one
+// holds the name for a minute.
 func gapBeforeAnswer(s scene) {
 	j := s.joining()
 	last := time.Now().Add(-time.Hour).UnixMilli()
@@ -120,7 +123,8 @@ func gapBeforeAnswer(s scene) {
 	grantOf(s.T, "a claim comes back that was told of a gap before the answer that it waits", j.answered())
 }
 
-// The subscription ends before the answer to the acquire that put the claim in line with its channel.
+// The subscription ends before the answer to the acquire that put the claim in line with its
+// channel.
 func subscriptionEndsBeforeAnswer(s scene) {
 	t, j := s.T, s.joining()
 	asked := j.b.rest.calls()
@@ -134,7 +138,8 @@ func subscriptionEndsBeforeAnswer(s scene) {
 	granted(t, waiting)
 }
 
-// crowd has the actor see others at a name, so that next time it joins the line by its first request.
+// crowd has the actor see others at a name, so that next time it joins the line by its first
+// request.
 func (a *actor) crowd(name string, other *actor) {
 	a.t.Helper()
 	mine := other.hold(mutex(name))
@@ -185,8 +190,8 @@ func grantIsLost(s scene) {
 	granted(t, waiting)
 }
 
-// Whoever releases finds that nobody listens for the head of the line and goes on to the next. The head comes back when
-// it can, and hears at once that its place is gone.
+// Whoever releases finds that nobody listens for the head of the line and goes on to the next. The
+// head comes back when it can, and hears at once that its place is gone.
 func subscriptionCutThenRelease(s scene) {
 	t := s.T
 	a, b, c := s.actor(t), s.actor(t), s.actor(t)
@@ -234,7 +239,8 @@ func subscriptionCutAndMended(s scene) {
 	granted(t, cWaits)
 }
 
-// Eight wait for one that does not renew. When its time is over the head asks, once, and the others not at all.
+// Eight wait for one that does not renew. When its time is over the head asks, once, and the others
+// not at all.
 func onlyHeadLooks(s scene) {
 	t := s.T
 	if testing.Short() {
@@ -297,8 +303,9 @@ func deadInLineIsSkipped(s scene) {
 	s.stands(t, next)
 }
 
-// A process that waits is stopped. The server cannot tell that from one that is slow, so the stopped process is granted the
-// lock and keeps others out until its time is over, and not for longer.
+// A process that waits is stopped. The server cannot tell that from one that is slow, so the
+// stopped process is granted the lock and keeps others out until its time is over, and not for
+// longer.
 func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -342,8 +349,9 @@ func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 	}
 }
 
-// On a Cluster each master counts only its own subscribers: a script that publishes to one elsewhere is told that nobody
-// heard. The locks lie on every server here, and no waiter is skipped.
+// On a Cluster each master counts only its own subscribers: a script that publishes to one
+// elsewhere is told that nobody heard. The locks lie on every server here, and no waiter is
+// skipped.
 func handoffsOnEveryServer(s scene) {
 	t := s.T
 	a, b := s.actorWith(t, age, redislock.Options{}), s.actor(t)

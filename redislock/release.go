@@ -10,11 +10,12 @@ import (
 
 // Release implements driver.Session. One script frees the name, or hands it on if others wait.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
-	return s.Session.Release(ctx, dc, s.leave)
+	return s.Session.Release(ctx, dc, s.release)
 }
 
-// leave takes the claim out: by the short script if it holds and surely nobody waits, else by the long one.
-func (s *session) leave(ctx context.Context, c *claim) error {
+// release releases the claim: by the short script if it holds and surely no claim waits, else by
+// the long one.
+func (s *session) release(ctx context.Context, c *claim) error {
 	s.Mu.Lock()
 	plain, doubt := c.State == redisstore.Held && c.exclusive() && !c.Doubt, c.Doubt
 	stood := c.State == redisstore.Held && !c.Unsure
@@ -41,20 +42,20 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	}
 	held := wasHeld(v)
 	if bool(twice) && stood && !held {
-		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
-		// cannot tell whether the first took it out.
+		// The connection ended before the first answer. If the second request had found the claim,
+		// it would have removed it. That it has not does not show whether the first one did.
 		return s.Undecided(c, redisstore.ErrTwice)
 	}
 	if v == int64(1) {
-		s.d.crowd.Set(c.Name, false)
+		s.d.contended.Set(c.Name, false)
 	}
-	s.gone(c, held)
+	s.released(c, held)
 	return nil
 }
 
-// gone records that the claim has left. If a request for it may still be under way, it is released again
-// for a while.
-func (s *session) gone(c *claim, wasHeld bool) {
+// released records that the claim is released. If a request for it may still be in flight, it is
+// released again for a while.
+func (s *session) released(c *claim, wasHeld bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.Gone(c, wasHeld)
@@ -91,7 +92,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	return g, wasHeld, err
 }
 
-// requeue has old leave and next join.
+// requeue makes old leave and next join, by one script.
 func (s *session) requeue(ctx context.Context, old, next *claim) (wasHeld bool, err error) {
 	sub, err := s.listen(ctx, next)
 	if err != nil {
@@ -111,10 +112,10 @@ func (s *session) requeue(ctx context.Context, old, next *claim) (wasHeld bool, 
 	if err != nil {
 		return false, err
 	}
-	if twice && stood && r.left == 0 { // as in leave; both are to be released now
+	if twice && stood && r.left == 0 { // as in release; both are to be released now
 		return false, s.failed(next, redisstore.ErrTwice)
 	}
-	s.gone(old, r.left == 1)
+	s.released(old, r.left == 1)
 	return r.left == 1, s.settle(next, sub, r)
 }
 
@@ -124,7 +125,7 @@ func (s *session) Close(ctx context.Context) error {
 		call := s.lineCall(c, nil, nil, false)
 		call.Behind, call.Again = true, redisconn.Idempotent
 		return call
-	}, func(c *claim, v any) { s.gone(c, wasHeld(v)) })
+	}, func(c *claim, v any) { s.released(c, wasHeld(v)) })
 	s.d.sessions.Remove(s)
 	return err
 }

@@ -21,15 +21,16 @@ type part struct {
 	reply redisconn.Reply
 }
 
-// Renew implements driver.Session. Claims that hold, alone or not, are renewed a hundred a script, on a cluster by slot; claims
-// that wait ask for their state as in Acquire. Everything goes out together.
+// Renew implements driver.Session. Claims that hold, alone or not, are renewed a hundred a script,
+// on a cluster by slot; claims that wait ask for their state as in Acquire. Everything goes out
+// together.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.Mu.Lock()
 	if s.Closed {
 		s.Mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	alone, aged, shared, waits, lost := s.standing()
+	alone, aged, shared, waits, lost := s.partition()
 	s.Mu.Unlock()
 
 	timeout := s.RenewTimeout(ctx)
@@ -60,10 +61,11 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 
 func nameOf(c *claim) string { return c.Name }
 
-// standing returns the claims that hold alone, those of them whose counters are to be given more time, those
-// that share, by name, those that wait, and those that are lost, until they are released. The long script
-// renews the second kind, since it gives counters time: once in an eighth of what they have. Mu is held.
-func (s *session) standing() (alone, aged, shared, waits []*claim, lost []driver.Loss) {
+// partition returns the claims that hold alone, those of them whose counters are to be given more
+// time, those that share, by name, those that wait, and those that are lost, until they are
+// released. The long script renews the second kind, since it gives counters time: once in an eighth
+// of what they have. Mu is held.
+func (s *session) partition() (alone, aged, shared, waits []*claim, lost []driver.Loss) {
 	now := time.Now()
 	for _, c := range s.Claims {
 		switch {
@@ -131,8 +133,8 @@ func (s *session) share(claims []*claim) *part {
 	return &part{call: call, about: claims}
 }
 
-// look runs the long script for a claim that stood there before. It does not put it there again, so it may
-// be repeated.
+// look returns the part that runs the long script for a claim that was in line before. It does not
+// put it there again, so it may be repeated.
 func (s *session) look(c *claim) *part {
 	s.Mu.Lock()
 	sub := c.sub
@@ -142,8 +144,8 @@ func (s *session) look(c *claim) *part {
 	return &part{call: call, about: []*claim{c}}
 }
 
-// questions are those for claims that wait. Subscriptions that must be made again may take patience only:
-// everything else waits for them.
+// questions returns the parts for claims that wait. Subscriptions that must be made again may take
+// patience only: everything else waits for them.
 func (s *session) questions(ctx context.Context, patience time.Duration, claims []*claim) (parts []*part) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -156,7 +158,7 @@ func (s *session) questions(ctx context.Context, patience time.Duration, claims 
 		}
 		s.Mu.Unlock()
 		if err != nil && waits {
-			continue // nobody could tell it; Wait meets the same error and returns it
+			continue // it would get no message; Wait meets the same error and returns it
 		}
 		p := s.look(c)
 		p.sub = sub
@@ -165,9 +167,9 @@ func (s *session) questions(ctx context.Context, patience time.Duration, claims 
 	return parts
 }
 
-// followUp sends the requests that answers ask for, as parts of their own: the long script looks for claims
-// that share and were not renewed; and where a cluster is just moving a slot, claims are renewed one by one:
-// it takes no script for keys of which some are here and some there.
+// followUp sends the requests that answers ask for, as parts of their own: the long script looks
+// for claims that share and were not renewed; and where a cluster is just moving a slot, claims are
+// renewed one by one: it takes no script for keys of which some are here and some there.
 func (s *session) followUp(ctx context.Context, timeout time.Duration, parts []*part) (more []*part) {
 	for _, p := range parts {
 		script := p.call.Script
@@ -201,13 +203,15 @@ func (s *session) followUp(ctx context.Context, timeout time.Duration, parts []*
 	return more
 }
 
-// judge handles the answers and returns the claims that are lost, or why the session was not renewed.
+// judge handles the answers and returns the claims that are lost, or why the session was not
+// renewed.
 //
-// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error, at once where
-// that is a refusal. A claim that shares a key which holds something else by now is lost. Where a cluster has
-// some masters that answer and others that do not, the session is renewed late in its time all the same,
-// without the claims that it could not renew: they are given up. But not by the first renewal that meets
-// this: it may have met no more than a connection that had died unnoticed.
+// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error, at
+// once where that is a refusal. A claim that shares a key which holds something else by now is
+// lost. Where a cluster has some masters that answer and others that do not, the session is renewed
+// late in its time all the same, without the claims that it could not renew: they are given up. But
+// not by the first renewal that meets this: it may have met no more than a connection that had died
+// unnoticed.
 func (s *session) judge(ctx context.Context, parts []*part) (lost []driver.Loss, err error) {
 	var failed []*claim
 	answered := 0
@@ -250,8 +254,8 @@ func (s *session) judge(ctx context.Context, parts []*part) (lost []driver.Loss,
 	return append(lost, s.giveUp(failed)...), nil
 }
 
-// failedAgain records whether a renewal was answered for some claims and not for others, and reports whether
-// the one before was so.
+// failedAgain records whether a renewal was answered for some claims and not for others, and
+// reports whether the one before was so.
 func (s *session) failedAgain(partial bool) (before bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -259,8 +263,8 @@ func (s *session) failedAgain(partial bool) (before bool) {
 	return before
 }
 
-// late reports whether there are several masters and a renewal that must be answered by ctx's deadline has
-// only the last third of the session's time left.
+// late reports whether there are several masters and a renewal that must be answered by ctx's
+// deadline has only the last third of the session's time left.
 func (s *session) late(ctx context.Context) bool {
 	at, ends := ctx.Deadline()
 	return s.d.store.Cluster && ends && time.Until(at) < s.TTL/3
@@ -288,7 +292,7 @@ func (s *session) giveUp(claims []*claim) (lost []driver.Loss) {
 // looked handles the state of a claim that waits or shares, and returns it if it is lost.
 func (s *session) looked(p *part, r lineReply) []driver.Loss {
 	c := p.about[0]
-	_ = s.settle(c, p.sub, r) // a claim that stands in line fits there
+	_ = s.settle(c, p.sub, r) // a claim in line cannot be a misfit
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if !c.Leaving && c.State >= redisstore.Gone {

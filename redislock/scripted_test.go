@@ -16,8 +16,8 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// scripted is a server that answers what a test says, and else as a Redis with nothing in it: a take is granted, a release
-// succeeds, a renewal too.
+// scripted is a server that answers what a test says, and else as a Redis with nothing in it: a
+// take is granted, a release succeeds, a renewal too.
 type scripted struct {
 	net.Listener
 	wg sync.WaitGroup

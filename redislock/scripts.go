@@ -30,7 +30,8 @@ var (
 	//go:embed drop.lua
 	dropText string
 
-	// A function whose arguments change is called by another name: a library may be of another version than the program.
+	// A function whose arguments change is called by another name: a library may be of another
+	// version than the program.
 	takeScript  = redisconn.NewScript("interlock_take2", takeText)
 	freeScript  = redisconn.NewScript("interlock_free", freeText)
 	lineScript  = redisconn.NewScript("interlock_line2", lineText)
@@ -44,8 +45,9 @@ var (
 	pruneScript    = redisconn.NewScript("interlock_prune", pruneText)
 )
 
-// Library returns the scripts as a function library for FUNCTION LOAD, Redis 7 or later. An administrator loads it once,
-// and users of locks then need the right to FCALL and none to EVAL; see [Options].Functions.
+// Library returns the scripts as a function library for FUNCTION LOAD, Redis 7 or later. An
+// administrator loads it once, and users of locks then need the right to FCALL and none to EVAL;
+// see [Options].Functions.
 func Library() string {
 	var b strings.Builder
 	b.WriteString("#!lua name=interlock\n")

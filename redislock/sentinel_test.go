@@ -16,9 +16,10 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Claims that wait, and one that holds, when the master dies: whether the replica had heard of them or not, everybody is
-// served, and the tokens go on growing. With a TTL that is longer than the test may take, the handoffs afterwards can only
-// come by messages over subscriptions that were made again.
+// Claims that wait, and one that holds, when the master dies: whether the replica had heard of them
+// or not, everybody is served, and the tokens go on growing. With a TTL that is longer than the
+// test may take, the handoffs afterwards can only come by messages over subscriptions that were
+// made again.
 func TestSentinel_WaitersGoOnAfterAFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("failovers that take their time: make proof")
@@ -98,8 +99,8 @@ func firstServed(t *testing.T, served []<-chan grant) (g grant, which int) {
 	return g, which
 }
 
-// A failover that an operator orders, or that Sentinels decide on while a master lives, under load: nobody who waits is
-// told of an error, and everybody goes on.
+// A failover that an operator orders, or that Sentinels decide on while a master lives, under load:
+// nobody who waits is told of an error, and everybody goes on.
 func TestSentinel_FailoverUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")
@@ -124,8 +125,8 @@ func TestSentinel_FailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// A former master that the Sentinels cannot reach keeps the connections of clients that can. A subscription there hears
-// nothing of the new one, so it ends with the client's move.
+// A former master that the Sentinels cannot reach keeps the connections of clients that can. A
+// subscription there hears nothing of the new one, so it ends with the client's move.
 func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 	s := servertest.Sentinel(t)
 	b := redistest.NewBoard(t)
@@ -134,7 +135,8 @@ func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The wire to the former master stays up with nothing behind it, as a network that lost its other end.
+	// The wire to the former master stays up with nothing behind it, as a network that lost its
+	// other end.
 	heal := b.To(s.Master.Addr()).Stall(wire.Both)
 	t.Cleanup(heal)
 	if err := s.Failover(t.Context()); err != nil {
@@ -157,8 +159,8 @@ func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 	}
 }
 
-// Whoever opens while the master is dead has a client when there is another one. One try says which master it was, and a name that the Sentinels
-// do not know is told at once.
+// Whoever opens while the master is dead has a client when there is another one. One try says which
+// master it was, and a name that the Sentinels do not know is told at once.
 func TestSentinel_OpenWaitsForAnElection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an election that takes its time: make proof")

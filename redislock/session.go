@@ -6,7 +6,7 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// session is a session of this layout, and what a message does to its claims.
+// session is a session of this layout, with the effects of messages on its claims.
 type session struct {
 	redisstore.Session[*claim]
 
@@ -14,9 +14,9 @@ type session struct {
 	partial bool // the last renewal was not answered for some claims; Mu guards it
 }
 
-// heard handles a message.
-func (d *Driver) heard(payload string) {
-	m, s, ok := d.audience.Find(payload)
+// onMessage handles a message.
+func (d *Driver) onMessage(payload string) {
+	m, s, ok := d.receivers.Find(payload)
 	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
 		for _, s := range d.sessions.All() {
 			s.broken(m)
@@ -29,37 +29,38 @@ func (d *Driver) heard(payload string) {
 	switch m.Letter {
 	case "h": // held: counter, and whether others wait
 		s.granted(m.ID, m.Numbers[0], m.Numbers[1] == 1)
-	case "g": // the first in line is to look: after so many ms, as when a gap for other programs ends
-		s.deferFirst(m.ID, m.Numbers[0])
+	case "g": // the first in line has to ask: after so many ms, as when a gap for other programs ends
+		s.deferHead(m.ID, m.Numbers[0])
 	case "r": // passed over: the slot has moved to a master that this process does not listen to
 		d.store.Conn.Doubt()
 		s.ask(m.ID)
 	}
 }
 
-// granted records that a claim was let in by the one that left before it.
-func (s *session) granted(id string, counter int64, crowded bool) {
+// granted handles the message that a release has handed the lock to a claim.
+func (s *session) granted(id string, counter int64, contended bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	c := s.Claims[id]
 	if c != nil && !c.Leaving {
-		s.d.crowd.Set(c.Name, crowded)
+		s.d.contended.Set(c.Name, contended)
 		c.admit(counter)
 	}
 }
 
-// deferFirst has the claim, which is the first in line, ask after some ms; negative is never.
-func (s *session) deferFirst(id string, ms int64) {
+// deferHead makes the claim, which is the first in line, ask after ms milliseconds; negative is
+// never.
+func (s *session) deferHead(id string, ms int64) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if c := s.Claims[id]; c != nil && c.State <= redisstore.Waiting {
-		c.stale = true // an answer that is under way knows nothing of this
+		c.stale = true // an answer in flight may be older than this
 		c.recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
 		c.Change.Give()
 	}
 }
 
-// ask has a waiting claim ask for its state.
+// ask makes a waiting claim ask for its state.
 func (s *session) ask(id string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -68,8 +69,8 @@ func (s *session) ask(id string) {
 	}
 }
 
-// broken handles the message that an operator broke a claim, if it is one of this session. Where it was
-// only marked, a renewal says what became of it.
+// broken handles the message that an operator broke a claim, if it is one of this session. If it
+// was only marked, a renewal returns its state.
 func (s *session) broken(m redisstore.Message) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -84,9 +85,9 @@ func (s *session) broken(m redisstore.Message) {
 	}
 }
 
-// unsubscribed handles the end of a subscription: messages may have been lost. What waits with its channel
-// asks. What is held at its master is renewed at once, and again as soon as the master is heard: if it was
-// restarted, it may have forgotten who holds.
+// unsubscribed handles the end of a subscription: messages may have been lost. Claims that wait
+// with its channel ask. Claims held at its master are renewed at once, and again when there is
+// another subscription: a master that was restarted may have lost them.
 func (d *Driver) unsubscribed(sub *redisstore.Subscription) {
 	for _, s := range d.sessions.All() {
 		if s.unsubscribed(sub) {
@@ -111,8 +112,8 @@ func (s *session) unsubscribed(sub *redisstore.Subscription) (holds bool) {
 	return holds
 }
 
-// slotsMoved has claims ask whose slot has moved to another master, which cannot reach the channel that
-// stands beside them in line.
+// slotsMoved makes claims ask whose slot has moved to another master, where the channel in their
+// record has no subscriber.
 func (d *Driver) slotsMoved() {
 	for _, s := range d.sessions.All() {
 		s.slotsMoved()

@@ -15,8 +15,8 @@ func permit(name string, limit int) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: 1, Limit: limit, Queue: true}
 }
 
-// Somebody takes the name its end, as by PERSIST or by a tool that moves keys without their times. Those who share hold it on, until
-// their own ends.
+// Somebody takes the name its end, as by PERSIST or by a tool that moves keys without their times.
+// Those who share hold it on, until their own ends.
 func TestSharersHoldANameWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -45,7 +45,8 @@ func TestSharersHoldANameWithoutAnEnd(t *testing.T) {
 
 var callsPattern = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)`)
 
-// commands is how many commands the server has carried out since it began to count anew, those of scripts among them.
+// commands is how many commands the server has carried out since it began to count anew, those of
+// scripts among them.
 func commands(t *testing.T, server *servertest.Server) (n int) {
 	t.Helper()
 	text := server.MustDo(t, "INFO", "commandstats")
@@ -58,8 +59,8 @@ func commands(t *testing.T, server *servertest.Server) (n int) {
 	return n
 }
 
-// What a step of a claim that shares costs the server does not grow with how many share: those who are known to share are not
-// gone through.
+// What a step of a claim that shares costs the server does not grow with how many share: those who
+// are known to share are not gone through.
 func TestOneOfManySharersCostsTheServerNoMore(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -109,8 +110,8 @@ func TestOneOfManySharersCostsTheServerNoMore(t *testing.T) {
 	t.Logf("commands of the server: %v", costs)
 }
 
-// A claim that leaves a long line is sought from the end that is nearer to it, and so meets a second entry of it at the head
-// or does not.
+// A claim that leaves a long line is sought from the end that is nearer to it, and so meets a
+// second entry of it at the head or does not.
 func TestWhoLeavesIsSoughtFromTheNearerEnd(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -171,7 +172,8 @@ func TestManySharersOfOneClientAreRenewedTogether(t *testing.T) {
 	}
 }
 
-// A line and its records outlive the last who came by an hour. Whoever shares for longer than that comes by with every renewal.
+// A line and its records outlive the last who came by an hour. Whoever shares for longer than that
+// comes by with every renewal.
 func TestSharersOutliveTheirLine(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -193,7 +195,8 @@ func TestSharersOutliveTheirLine(t *testing.T) {
 	}
 }
 
-// Who shares and dies is over in time, although the clock was set back by more than that after he was noted to share until later.
+// Who shares and dies is over in time, although the clock was set back by more than that after he
+// was noted to share until later.
 func TestSharersEndAlthoughTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	server := clocked(t)

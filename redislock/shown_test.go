@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Who holds a name that nobody else wants is shown to hold since it was granted, by the server's clock.
+// Who holds a name that nobody else wants is shown to hold since it was granted, by the server's
+// clock.
 func TestLoneHolderIsShownSinceItsGrant(t *testing.T) {
 	t.Parallel()
 	server := clocked(t)
@@ -52,7 +53,8 @@ func TestLoneHolderIsShownSinceItsGrant(t *testing.T) {
 	a.release(mine)
 }
 
-// Who waits and is not renewed any more, because its process has died or stands still, is shown as long as its time is not over.
+// Who waits and is not renewed any more, because its process has died or stands still, is shown as
+// long as its time is not over.
 func TestWhoWaitedAndDiedIsShownNoMore(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

@@ -20,8 +20,8 @@ import (
 // patient has a client of ours leave it to us to find a connection dead.
 const patient = "?timeout=90s&keepalive=90s"
 
-// patientRueidis is a user's client that takes longer for that than any lease lasts. Many use it, so that its connections have
-// a reader and a writer in the background, as those of a program have.
+// patientRueidis is a user's client that takes longer for that than any lease lasts. Many use it,
+// so that its connections have a reader and a writer in the background, as those of a program have.
 func patientRueidis(t *testing.T, b *redistest.Board, addrs ...string) redisconn.Conn {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
@@ -66,8 +66,9 @@ func crowdOf(t *testing.T, d driver.Driver, mutexes int) driver.Session {
 	return s
 }
 
-// A connection dies and nobody knows: bytes go in and none come out, and it does not end. One renewal is lost with it, and no
-// lease, also where the client would wait for longer than leases last.
+// A connection dies and nobody knows: bytes go in and none come out, and it does not end. One
+// renewal is lost with it, and no lease, also where the client would wait for longer than leases
+// last.
 func TestOneSilentConnectionCostsNoLease(t *testing.T) {
 	t.Parallel()
 	for what, open := range map[string]func(t *testing.T, b *redistest.Board, addr string) redisconn.Conn{
@@ -91,8 +92,8 @@ func TestOneSilentConnectionCostsNoLease(t *testing.T) {
 	}
 }
 
-// On a Cluster it is one of several masters whose connection dies. What it has is not given up by the first renewal that it does
-// not answer.
+// On a Cluster it is one of several masters whose connection dies. What it has is not given up by
+// the first renewal that it does not answer.
 func TestCluster_OneSilentConnectionCostsNoLease(t *testing.T) {
 	t.Parallel()
 	c := servertest.RedisCluster(t, 3, 0)
@@ -114,7 +115,8 @@ func TestCluster_OneSilentConnectionCostsNoLease(t *testing.T) {
 	}
 }
 
-// Whoever releases is back when its context ends, also where the connection that others share has to be made for it.
+// Whoever releases is back when its context ends, also where the connection that others share has
+// to be made for it.
 func TestAReleaseDoesNotWaitForANewConnection(t *testing.T) {
 	t.Parallel()
 	w := wire.New(t, servertest.Redis(t).Addr())

@@ -22,7 +22,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// stage is where races are run: one Redis or a Cluster, and a client that looks behind the back of ours.
+// stage is where races are run: one Redis or a Cluster, and a client that looks behind the back of
+// ours.
 type stage struct {
 	nodes   []*servertest.Server
 	cluster *servertest.Cluster // nil where there is one Redis
@@ -128,8 +129,8 @@ func (c *cable) calls() *atomic.Int64 {
 	return n
 }
 
-// connect makes a client whose connections for commands go over first and whose later ones go over rest: its subscriptions,
-// and connections that replace lost ones.
+// connect makes a client whose connections for commands go over first and whose later ones go over
+// rest: its subscriptions, and connections that replace lost ones.
 func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) (*redislock.Driver, rueidis.Client) {
 	t.Helper()
 	over := new(atomic.Pointer[cable])
@@ -173,8 +174,8 @@ func until(t *testing.T, what string, met func() bool) {
 	redistest.Until(t, prompt, "still not: "+what, met)
 }
 
-// prompt is for what has to wait for nobody's TTL, on a machine that has other things to do; and whatever happens in spite
-// of that takes an age.
+// prompt is for what has to wait for nobody's TTL, on a machine that has other things to do; and
+// whatever happens in spite of that takes an age.
 const (
 	prompt = 30 * time.Second
 	age    = 10 * time.Minute

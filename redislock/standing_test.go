@@ -23,7 +23,8 @@ type standing struct {
 	forever bool              // so would the value at the name
 }
 
-// lookScript reads the keys of a name in one step: a step of its own, so that no mistake of ours covers up another.
+// lookScript reads the keys of a name in one step: a step of its own, so that no mistake of ours
+// covers up another.
 var lookScript = redis.NewScript(`
 return {redis.call('GET', KEYS[1]) or '', redis.call('GET', KEYS[2]) or '0', redis.call('LRANGE', KEYS[3], 0, -1), redis.call('HGETALL', KEYS[4]),
   redis.call('PTTL', KEYS[3]) == -1 or redis.call('PTTL', KEYS[4]) == -1,
@@ -204,7 +205,8 @@ func (s *stage) stands(t testing.TB, holder driver.Claim, waiters ...driver.Clai
 	return st
 }
 
-// reached waits until so many connections listen to the channel of a claim, as the server sees it that its master is.
+// reached waits until so many connections listen to the channel of a claim, as the server sees it
+// that its master is.
 func (s *stage) reached(t *testing.T, name, channel string, n int64) {
 	t.Helper()
 	until(t, fmt.Sprintf("%d listen to the waiter's channel", n), func() bool {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// heart is a clock that sees when this process does not run. What a process can do only while it runs is not judged by a
-// time in which it did not.
+// heart is a clock that sees when this process does not run. What a process can do only while it
+// runs is not judged by a time in which it did not.
 type heart struct {
 	mu    sync.Mutex
 	stops []stop

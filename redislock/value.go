@@ -13,8 +13,8 @@ import (
 //
 //	il1:AbCdEfGhIjKlMnOpQrStUv-{"o":{"name":"web-3"},"k":"m"}
 //
-// The mark is - while nobody waits, + while a line stands there, and ! when an operator has broken the claim. cover
-// stands for all claims that share the name: they are in the line.
+// The mark is - without a line, + with one, and ! when an operator has broken the claim. cover is
+// the value for all claims that share the name: they are in the line.
 const (
 	layout  = "il1:"
 	cover   = "il1:shared"
@@ -30,7 +30,8 @@ func holderID(value string) string {
 	return value[len(layout):headLen]
 }
 
-// newer reports whether a value is of a layout that this program does not know. The long script refuses it.
+// newer reports whether a value is of a layout that this program does not know. The long script
+// refuses it.
 func newer(value string) bool {
 	rest, ours := strings.CutPrefix(value, "il")
 	digits, _, colon := strings.Cut(rest, ":")
@@ -41,13 +42,14 @@ func newer(value string) bool {
 // foreignEndless is the note of a value that no lock has.
 const foreignEndless = "a value without an expiry time: it looks like somebody's data, not like a lock"
 
-// holder reads a value at a name for people: nil where nobody stands there.
+// holder describes a value at a name: nil if there is none.
 func holder(value string) *driver.Holder {
 	h, _ := holderAs(value, nil)
 	return h
 }
 
-// holderAs reads a value as holder does, and the channel in it. What it says of a claim is read by the reader of a listing.
+// holderAs reads a value as holder does, and the channel in it. What it says of a claim is read by
+// the reader of a listing.
 func holderAs(value string, listing *redisstore.Reader) (h *driver.Holder, channel string) {
 	if value == "" {
 		return nil, ""

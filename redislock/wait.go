@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's state. It asks by itself
-// only when the head of a line sees that what stands in its way is over, or when its subscription has ended.
+// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's
+// state. It asks by itself only when it is the head of a line and what it waits for expires, or
+// when its subscription is lost.
 func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	c, err := s.Claim(dc)
 	if err != nil {
@@ -22,13 +23,13 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		switch {
 		case state == redisstore.Unsent: // Acquire had no answer
 			return s.Acquire(ctx, dc)
-		case state != redisstore.Waiting || news: // somebody else is in the way, or is seen to be something else than a lock
+		case state != redisstore.Waiting || news: // the holder has changed, or turns out not to be a lock
 			return s.Answer(c, nil)
 		case landing != nil:
 			at = time.Time{}
 		case !at.IsZero() && !time.Now().Before(at):
 			if err := s.Call(ctx, c, s.enter); err != nil {
-				s.later(c)
+				s.askLater(c)
 				return s.Answer(c, err)
 			}
 			continue
@@ -39,8 +40,8 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 }
 
-// later has a claim whose question failed ask again after a while, whoever calls Wait then.
-func (s *session) later(c *claim) {
+// askLater makes a claim whose request failed ask again after a while, in the next Wait.
+func (s *session) askLater(c *claim) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if c.State == redisstore.Waiting {

@@ -15,7 +15,7 @@ import (
 // Full is how many requests are sent together, at most.
 const Full = 100
 
-const most = 3 // sends that are under way together, at most
+const most = 3 // sends that are in flight together, at most
 
 // Answer is that to one request.
 type Answer struct {
@@ -23,39 +23,40 @@ type Answer struct {
 	Err   error
 }
 
-// Batcher sends the requests of many callers together. A request that finds nothing under way is sent
-// alone, at once, by its caller. Those that come meanwhile wait, and are sent together when the answer is
-// there, or when they fill a batch. So nobody waits for company; a crowd costs the server and this
-// process a fraction of what each would cost alone; and both work at the same time.
+// Batcher sends the requests of many callers together. A request that finds nothing in flight is
+// sent alone, at once, by its caller. Those that come meanwhile wait, and are sent together when
+// the answer is there, or when they fill a batch. So no request waits for others to come; under
+// contention a request costs the server and this process a fraction of what it costs alone; and
+// both work at the same time.
 //
-// A caller whose context ends while its request waits takes it back. Where it was sent, the caller
-// returns, and the error is a sessions.Underway that says when the request is over. The requests of others
-// in the batch go on.
+// A caller whose context ends withdraws its request while that waits. If it was sent, the caller
+// returns, and the error is a sessions.Underway that says when the request is over. The other
+// requests of the batch go on.
 //
-// A caller that waits does not ask its context for a channel: that, and the timer behind it, would be a third
-// of what a lock in a crowd costs this process. The lookout asks instead, every few milliseconds while there
-// is somebody.
+// A caller that waits does not select on its context: the channel, and the timer behind it, would
+// be a third of the cost of a contended lock in this process. A watchdog checks the contexts
+// instead, every few milliseconds while there are requests.
 type Batcher[R any] struct {
 	Alone    func(ctx context.Context, ask R) (any, error)
 	Together func(asks []R) []Answer // in order, and within a time
-	Stop     <-chan struct{}         // closed: the lookout goes; nil: only when it has nothing to do
+	Stop     <-chan struct{}         // closed: the watchdog exits; nil: it exits only when idle
 
-	orders sync.Pool // of *order[R]; their channels would be a good part of a crowd's garbage
+	pool sync.Pool // recycles *request[R]: under contention their channels dominate garbage
 
-	mu      sync.Mutex
-	sends   int         // under way
-	waiting []*order[R] // for the end of one; empty if sends is 0
-	flying  []*order[R] // sent together, and not answered
-	watched bool        // the lookout is there
+	mu       sync.Mutex
+	sends    int           // in flight
+	waiting  []*request[R] // for the end of one; empty if sends is 0
+	inFlight []*request[R] // sent together, and not answered
+	watched  bool          // the watchdog runs
 }
 
-// order is a request that waits or is sent with others.
-type order[R any] struct {
-	ask  R
-	ctx  context.Context //nolint:containedctx // of who asks: the lookout asks it
-	told chan struct{}   // holds one; filled once, by the answer or by the lookout
-	back bool            // the lookout has taken it back
-	over chan struct{}   // made by the lookout where it was sent; closed when it is answered
+// request is one that waits or is sent with others.
+type request[R any] struct {
+	ask       R
+	ctx       context.Context //nolint:containedctx // of the caller
+	ready     chan struct{}   // has room for one; filled once, by the answer or by the watchdog
+	withdrawn bool            // by the watchdog, before it was sent
+	over      chan struct{}   // made by the watchdog if it was sent; closed when it is answered
 	answer
 }
 
@@ -74,9 +75,9 @@ func (b *Batcher[R]) Do(ctx context.Context, ask R) (any, error) {
 		b.watched = true
 		go b.watch()
 	}
-	o, _ := b.orders.Get().(*order[R])
+	o, _ := b.pool.Get().(*request[R])
 	if o == nil {
-		o = &order[R]{told: make(chan struct{}, 1)}
+		o = &request[R]{ready: make(chan struct{}, 1)}
 	}
 	o.ask, o.ctx = ask, ctx
 	b.waiting = append(b.waiting, o)
@@ -84,57 +85,58 @@ func (b *Batcher[R]) Do(ctx context.Context, ask R) (any, error) {
 		go b.run(some)
 	}
 	b.mu.Unlock()
-	<-o.told
-	if o.over != nil { // it is used until it is answered, so it is not for others
+	<-o.ready
+	if o.over != nil { // it is in use until it is answered, so it is not recycled
 		return nil, &sessions.Underway{Cause: ctx.Err(), Over: o.over}
 	}
 	v, err := o.Value, o.Err
-	if o.back {
+	if o.withdrawn {
 		err = fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
 	}
-	*o = order[R]{told: o.told}
-	b.orders.Put(o)
+	*o = request[R]{ready: o.ready}
+	b.pool.Put(o)
 	return v, err
 }
 
 const (
-	look = 5 * time.Millisecond
-	idle = 200 // looks at nobody until the lookout goes
+	interval  = 5 * time.Millisecond
+	idleTicks = 200 // ticks without a request after which the watchdog exits
 )
 
-// watch is the lookout.
+// watch is the watchdog.
 func (b *Batcher[R]) watch() {
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for left := idle; left > 0; {
+	for left := idleTicks; left > 0; {
 		stopped := false
 		select {
 		case <-tick.C:
 		case <-b.Stop:
 			stopped = true
 		}
-		left = b.lookOnce(left, stopped)
+		left = b.tick(left, stopped)
 	}
 }
 
-// lookOnce lets those go whose context has ended, and returns how many more looks at nobody there are to be.
-func (b *Batcher[R]) lookOnce(left int, stopped bool) int {
+// tick ends the requests whose context has ended, and returns how many more idle ticks there are to
+// be.
+func (b *Batcher[R]) tick(left int, stopped bool) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if left--; len(b.waiting)+len(b.flying) > 0 {
-		left = idle
+	if left--; len(b.waiting)+len(b.inFlight) > 0 {
+		left = idleTicks
 	}
-	b.waiting = slices.DeleteFunc(b.waiting, func(o *order[R]) bool {
-		o.back = o.ctx.Err() != nil
-		if o.back {
-			o.told <- struct{}{}
+	b.waiting = slices.DeleteFunc(b.waiting, func(o *request[R]) bool {
+		o.withdrawn = o.ctx.Err() != nil
+		if o.withdrawn {
+			o.ready <- struct{}{}
 		}
-		return o.back
+		return o.withdrawn
 	})
-	for _, o := range b.flying {
+	for _, o := range b.inFlight {
 		if o.over == nil && o.ctx.Err() != nil {
 			o.over = make(chan struct{})
-			o.told <- struct{}{}
+			o.ready <- struct{}{}
 		}
 	}
 	if stopped {
@@ -144,7 +146,7 @@ func (b *Batcher[R]) lookOnce(left int, stopped bool) int {
 	return left
 }
 
-// sent ends the send of a request that was alone, and begins the next.
+// sent ends the send of a request that was alone, and starts the next.
 func (b *Batcher[R]) sent() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,9 +156,9 @@ func (b *Batcher[R]) sent() {
 	}
 }
 
-// next takes those that are to be sent now, as one send more: a full batch, or all that wait if nothing is
-// under way. mu is held.
-func (b *Batcher[R]) next() []*order[R] {
+// next removes the requests that are to be sent now, as one more send: a full batch, or all that
+// wait if nothing is in flight. The caller holds mu.
+func (b *Batcher[R]) next() []*request[R] {
 	n := min(len(b.waiting), Full)
 	if n == 0 || b.sends == most || b.sends > 0 && n < Full {
 		return nil
@@ -164,32 +166,32 @@ func (b *Batcher[R]) next() []*order[R] {
 	b.sends++
 	some := slices.Clone(b.waiting[:n])
 	b.waiting = slices.Delete(b.waiting, 0, n)
-	b.flying = append(b.flying, some...)
+	b.inFlight = append(b.inFlight, some...)
 	return some
 }
 
-// run sends some orders, and then those that are to be sent next.
-func (b *Batcher[R]) run(some []*order[R]) {
+// run sends some requests, and then those that are to be sent next.
+func (b *Batcher[R]) run(some []*request[R]) {
 	for some != nil {
 		b.send(some)
 		b.mu.Lock()
 		b.sends--
-		at := slices.Index(b.flying, some[0])
-		b.flying = slices.Delete(b.flying, at, at+len(some)) // whom the lookout has not told by now is told the answer
+		at := slices.Index(b.inFlight, some[0])
+		b.inFlight = slices.Delete(b.inFlight, at, at+len(some)) // from now on the watchdog does not end them
 		next := b.next()
 		b.mu.Unlock()
-		for _, o := range some { // after the next are taken, or who is answered first would go alone beside them
+		for _, o := range some { // after next, or the first caller that is back would send alone beside them
 			if o.over != nil {
 				close(o.over)
 			} else {
-				o.told <- struct{}{}
+				o.ready <- struct{}{}
 			}
 		}
 		some = next
 	}
 }
 
-func (b *Batcher[R]) send(some []*order[R]) {
+func (b *Batcher[R]) send(some []*request[R]) {
 	if len(some) == 1 {
 		some[0].Value, some[0].Err = b.Alone(some[0].ctx, some[0].ask)
 		return

@@ -49,8 +49,8 @@ func (s *server) sent() []int {
 	return append([]int(nil), s.sends...)
 }
 
-// What comes while a request is under way goes together when that is answered, or when it fills a batch, and each is
-// given the answer to its own request.
+// What comes while a request is under way goes together when that is answered, or when it fills a
+// batch, and each is given the answer to its own request.
 func TestRequestsThatComeMeanwhileGoTogether(t *testing.T) {
 	for _, c := range []struct {
 		requests int
@@ -82,7 +82,7 @@ func TestRequestsThatComeMeanwhileGoTogether(t *testing.T) {
 			if got := s.sent()[len(c.want):]; !equal(got, c.then) {
 				t.Errorf("%d requests: then sends of %v, want %v", c.requests, got, c.then)
 			}
-			time.Sleep(2 * idle * look) // the lookout goes
+			time.Sleep(2 * idleTicks * interval) // the watchdog exits
 		})
 	}
 }
@@ -99,7 +99,8 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// Who gives up takes a request back that waits; of one that was sent the error says when it is over.
+// Who gives up takes a request back that waits; of one that was sent the error says when it is
+// over.
 func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{gate: make(chan struct{})}
@@ -113,7 +114,7 @@ func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 		start(0, t.Context())
 		start(1, ctx)
 		cancel()
-		time.Sleep(2 * look)
+		time.Sleep(2 * interval)
 		synctest.Wait()
 		if !errors.Is(errs[1], driver.ErrNotSent) {
 			t.Errorf("given up while it waited: %v, want that it was not sent", errs[1])
@@ -124,7 +125,7 @@ func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 		s.gate <- struct{}{} // the two are sent together
 		synctest.Wait()
 		cancel()
-		time.Sleep(2 * look)
+		time.Sleep(2 * interval)
 		synctest.Wait()
 		var under *sessions.Underway
 		if !errors.As(errs[2], &under) || errors.Is(errs[2], driver.ErrNotSent) {
@@ -141,6 +142,6 @@ func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 		if got := s.sent(); !equal(got, []int{1, 2}) || errs[3] != nil {
 			t.Errorf("sends of %v, and %v for who did not give up; want 1 and 2, and no error", got, errs[3])
 		}
-		time.Sleep(2 * idle * look) // the lookout goes
+		time.Sleep(2 * idleTicks * interval) // the watchdog exits
 	})
 }
