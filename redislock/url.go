@@ -24,9 +24,8 @@ func init() {
 
 // open reads the options of a connection and of the driver from the URL.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
-	var o Options
-	conn, err := redisconn.OpenURL(ctx, u, func(p *driver.Params, c redisconn.Config) {
-		o = Options{
+	return redisstore.OpenURL(ctx, u, func(p *driver.Params, c redisconn.Config) *Options {
+		return &Options{
 			Timeout:   c.Timeout,
 			Strict:    driver.Param(p, "strict", strconv.ParseBool),
 			Functions: driver.Param(p, "functions", strconv.ParseBool),
@@ -34,15 +33,5 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 
 			KeepCounters: driver.Param(p, "keep_counters", time.ParseDuration),
 		}
-	})
-	if err != nil {
-		return nil, redisstore.Answered(err, u.User)
-	}
-	d, err := newDriver(ctx, conn, &o)
-	if err != nil {
-		conn.Close()
-		return nil, redisstore.Answered(err, u.User)
-	}
-	d.store.Owned = true
-	return d, nil
+	}, newDriver, func(d *Driver) *redisstore.Store { return d.store })
 }

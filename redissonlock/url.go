@@ -23,22 +23,11 @@ func init() {
 
 // open reads the options of a connection and of the driver from the URL.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
-	var o Options
-	conn, err := redisconn.OpenURL(ctx, u, func(p *driver.Params, c redisconn.Config) {
-		o = Options{
+	return redisstore.OpenURL(ctx, u, func(p *driver.Params, c redisconn.Config) *Options {
+		return &Options{
 			Timeout:  c.Timeout,
 			Strict:   driver.Param(p, "strict", strconv.ParseBool),
 			Sharding: driver.Param(p, "sharding", parseSharding),
 		}
-	})
-	if err != nil {
-		return nil, redisstore.Answered(err, u.User)
-	}
-	d, err := newDriver(ctx, conn, &o)
-	if err != nil {
-		conn.Close()
-		return nil, redisstore.Answered(err, u.User)
-	}
-	d.store.Owned = true
-	return d, nil
+	}, newDriver, func(d *Driver) *redisstore.Store { return d.store })
 }
