@@ -39,10 +39,10 @@ func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Clu
 	}); err != nil {
 		return nil, err
 	}
-	if err := c.found(ctx); err != nil {
+	if err := c.form(ctx); err != nil {
 		return nil, err
 	}
-	return c, poll(ctx, "the Cluster does not come up", c.complete)
+	return c, poll(ctx, "the Cluster does not come up", c.ready)
 }
 
 // RedisCluster starts a Cluster for the test and closes it at its end. The arguments are those of
@@ -66,9 +66,9 @@ var clustered = redisWith(func(s *Server) ([]string, error) {
 	}, args), err
 })
 
-// found gives the masters their slots and epochs, introduces everybody to everybody, which is
+// form gives the masters their slots and epochs, introduces everybody to everybody, which is
 // quicker than gossip, and ties the replicas to their masters.
-func (c *Cluster) found(ctx context.Context) error {
+func (c *Cluster) form(ctx context.Context) error {
 	if err := together(len(c.Nodes), func(i int) error {
 		if i < c.masters {
 			first, last := i*slots/c.masters, (i+1)*slots/c.masters-1
@@ -103,8 +103,8 @@ func (c *Cluster) found(ctx context.Context) error {
 	})
 }
 
-// complete returns what is missing for every node to work and every failover to be possible.
-func (c *Cluster) complete() error {
+// ready returns what is missing for every node to work and every failover to be possible.
+func (c *Cluster) ready() error {
 	if err := c.working(); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func StartSentinel(ctx context.Context, o Options) (_ *Sentinels, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := poll(ctx, "the Sentinels do not agree", s.complete); err != nil {
+	if err := poll(ctx, "the Sentinels do not agree", s.ready); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -124,8 +124,8 @@ func (s *Sentinels) hasten(i int) error {
 	return err
 }
 
-// complete returns what is missing for a failover to be possible.
-func (s *Sentinels) complete() error {
+// ready returns what is missing for a failover to be possible.
+func (s *Sentinels) ready() error {
 	if err := s.Master.feeds(s.Replica); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (s *Sentinels) Rejoin(ctx context.Context) error {
 	if err := s.Replica.Restart(ctx); err != nil {
 		return err
 	}
-	return poll(ctx, "the former master does not rejoin", s.complete)
+	return poll(ctx, "the former master does not rejoin", s.ready)
 }
 
 // Close kills all five and removes their folders.
