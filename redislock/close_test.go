@@ -53,7 +53,7 @@ func (s stuck) Close() {
 func TestCloseDoesNotWaitForAConnectionThatIsBeingMade(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
-	conn := redistest.Connect(t, redistest.NewBoard(t), s.URL())
+	conn := redistest.Connect(t, redistest.NewProxies(t), s.URL())
 	d, err := redislock.New(t.Context(), stuck{conn, t.Context()}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestCloseDoesNotWaitForAConnectionThatIsBeingMade(t *testing.T) {
 // does not wait for one that is being made for a renewal.
 func TestCloseDoesNotWaitForAServerThatGreetsNobody(t *testing.T) {
 	t.Parallel()
-	server, b := servertest.Redis(t), redistest.NewBoard(t)
+	server, b := servertest.Redis(t), redistest.NewProxies(t)
 	conn := redistest.Connect(t, b, "redis://"+server.Addr()+patient)
 	d, err := redislock.New(t.Context(), conn, &redislock.Options{Timeout: 90 * time.Second})
 	if err != nil {

@@ -101,10 +101,10 @@ func sentinels(t *testing.T) several {
 	}
 }
 
-// connecting makes a connection to the store by a client that dials through the board.
-type connecting func(t drivertest.T, b *redistest.Board, rawURL string) redisconn.Conn
+// connecting makes a connection to the store by a client that dials through the proxies.
+type connecting func(t drivertest.T, b *redistest.Proxies, rawURL string) redisconn.Conn
 
-func failoverByGoRedis(t drivertest.T, b *redistest.Board, rawURL string) redisconn.Conn {
+func failoverByGoRedis(t drivertest.T, b *redistest.Proxies, rawURL string) redisconn.Conn {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		t.Fatalf("open: %v", err)
@@ -169,7 +169,7 @@ func conformSeveral(t *testing.T, servers several, connect connecting, laws []st
 		}
 		return redistest.NewHarness(redistest.Store{
 			URL: servers.url, TTL: 2500 * time.Millisecond, Budget: budget, Restart: servers.restart,
-			Open: func(t drivertest.T, b *redistest.Board) driver.Driver {
+			Open: func(t drivertest.T, b *redistest.Proxies) driver.Driver {
 				b.Idle = servers.idle
 				return over(t, connect(t, b, servers.url))
 			},

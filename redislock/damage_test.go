@@ -103,7 +103,7 @@ func TestDamageHidesNoOtherName(t *testing.T) {
 	s := servertest.Redis(t)
 	client := open(t, s.URL(), &interlock.Options{TTL: time.Minute, Grace: 100 * time.Millisecond})
 	hold(t, client.Mutex("sound"))
-	look := over(t, redistest.Connect(t, redistest.NewBoard(t), s.URL())).(driver.Inspector)
+	look := over(t, redistest.Connect(t, redistest.NewProxies(t), s.URL())).(driver.Inspector)
 	for _, d := range damages()[:7] { // of a note nobody is shown anything
 		name := "damaged: " + d.says
 		hold(t, shared{client.RWMutex(name)})

@@ -68,7 +68,7 @@ func TestNothingStaysForEver(t *testing.T) {
 			check(what + " over")
 		}
 	}
-	if _, err := redislock.New(t.Context(), redistest.Connect(t, redistest.NewBoard(t), server.URL()), &redislock.Options{KeepCounters: time.Minute}); !errors.Is(err, driver.ErrRefused) {
+	if _, err := redislock.New(t.Context(), redistest.Connect(t, redistest.NewProxies(t), server.URL()), &redislock.Options{KeepCounters: time.Minute}); !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("counters kept for a minute: %v, want that refused", err)
 	}
 }

@@ -129,7 +129,7 @@ func TestSentinel_FailoverUnderLoad(t *testing.T) {
 // subscription there hears nothing of the new one, so it ends with the client's move.
 func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 	s := servertest.Sentinel(t)
-	b := redistest.NewBoard(t)
+	b := redistest.NewProxies(t)
 	conn := redistest.Connect(t, b, s.URL())
 	sub, err := conn.Subscribe(t.Context(), "m", "news", func(string) {})
 	if err != nil {

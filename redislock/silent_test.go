@@ -22,7 +22,7 @@ const patient = "?timeout=90s&keepalive=90s"
 
 // patientRueidis is a user's client that takes longer for that than any lease lasts. Many use it,
 // so that its connections have a reader and a writer in the background, as those of a program have.
-func patientRueidis(t *testing.T, b *redistest.Board, addrs ...string) redisconn.Conn {
+func patientRueidis(t *testing.T, b *redistest.Proxies, addrs ...string) redisconn.Conn {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: addrs, DisableCache: true, ConnWriteTimeout: 90 * time.Second, PipelineMultiplex: -1, // no other to try by chance
@@ -71,12 +71,12 @@ func crowdOf(t *testing.T, d driver.Driver, mutexes int) driver.Session {
 // last.
 func TestOneSilentConnectionCostsNoLease(t *testing.T) {
 	t.Parallel()
-	for what, open := range map[string]func(t *testing.T, b *redistest.Board, addr string) redisconn.Conn{
-		"by URL": func(t *testing.T, b *redistest.Board, addr string) redisconn.Conn {
+	for what, open := range map[string]func(t *testing.T, b *redistest.Proxies, addr string) redisconn.Conn{
+		"by URL": func(t *testing.T, b *redistest.Proxies, addr string) redisconn.Conn {
 			t.Helper()
 			return redistest.Connect(t, b, "redis://"+addr+patient)
 		},
-		"rueidis": func(t *testing.T, b *redistest.Board, addr string) redisconn.Conn {
+		"rueidis": func(t *testing.T, b *redistest.Proxies, addr string) redisconn.Conn {
 			t.Helper()
 			return patientRueidis(t, b, addr)
 		},
@@ -84,7 +84,7 @@ func TestOneSilentConnectionCostsNoLease(t *testing.T) {
 		for _, mutexes := range []int{0, 250} {
 			t.Run(fmt.Sprintf("%s with %d claims", what, 3+mutexes), func(t *testing.T) {
 				t.Parallel()
-				server, b := servertest.Redis(t), redistest.NewBoard(t)
+				server, b := servertest.Redis(t), redistest.NewProxies(t)
 				s := crowdOf(t, over(t, open(t, b, server.Addr())), mutexes)
 				redistest.TrySilentConnections(t, s, time.Second, b.To(server.Addr()))
 			})
@@ -97,18 +97,18 @@ func TestOneSilentConnectionCostsNoLease(t *testing.T) {
 func TestCluster_OneSilentConnectionCostsNoLease(t *testing.T) {
 	t.Parallel()
 	c := servertest.RedisCluster(t, 3, 0)
-	for what, open := range map[string]func(t *testing.T, b *redistest.Board) redisconn.Conn{
-		"by URL": func(t *testing.T, b *redistest.Board) redisconn.Conn {
+	for what, open := range map[string]func(t *testing.T, b *redistest.Proxies) redisconn.Conn{
+		"by URL": func(t *testing.T, b *redistest.Proxies) redisconn.Conn {
 			t.Helper()
 			return redistest.Connect(t, b, "redis+cluster://"+c.Nodes[0].Addr()+patient)
 		},
-		"rueidis": func(t *testing.T, b *redistest.Board) redisconn.Conn {
+		"rueidis": func(t *testing.T, b *redistest.Proxies) redisconn.Conn {
 			t.Helper()
 			return patientRueidis(t, b, c.Nodes[0].Addr())
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := redistest.NewBoard(t)
+			b := redistest.NewProxies(t)
 			s := crowdOf(t, over(t, open(t, b)), 50)
 			redistest.TrySilentConnections(t, s, time.Second, b.To(c.Nodes[1].Addr()))
 		})

@@ -89,7 +89,7 @@ func TestConformanceClusterByGoRedis(t *testing.T) {
 }
 
 // conformCluster tries laws on one Cluster.
-func conformCluster(t *testing.T, connect func(t drivertest.T, b *redistest.Board, rawURL string) redisconn.Conn, laws []string) {
+func conformCluster(t *testing.T, connect func(t drivertest.T, b *redistest.Proxies, rawURL string) redisconn.Conn, laws []string) {
 	t.Helper()
 	c := servertest.RedisCluster(t, 3, 0, redistest.Durable...)
 	if err := redistest.Teach(c, redissonlock.Scripts()); err != nil {
@@ -98,7 +98,7 @@ func conformCluster(t *testing.T, connect func(t drivertest.T, b *redistest.Boar
 	redistest.Try(t, laws, func(*testing.T) drivertest.Harness {
 		return redistest.NewHarness(redistest.Store{
 			URL: "redisson" + strings.TrimPrefix(c.URL(), "redis"), TTL: 2 * time.Second, Budget: budget,
-			Open:    func(t drivertest.T, b *redistest.Board) driver.Driver { return over(t, connect(t, b, c.URL())) },
+			Open:    func(t drivertest.T, b *redistest.Proxies) driver.Driver { return over(t, connect(t, b, c.URL())) },
 			Restart: func(ctx context.Context) error { return redistest.RestartCluster(ctx, c, redissonlock.Scripts()) },
 		})
 	})

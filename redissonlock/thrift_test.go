@@ -20,7 +20,7 @@ import (
 func TestOneAsksForAll(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t, redistest.Durable...)
-	b := redistest.NewBoard(t)
+	b := redistest.NewProxies(t)
 	d := byURL(t, b.To(server.Addr()).Addr())
 	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
 	mine := holder.takes(driver.Mutex, "crowd")
@@ -72,7 +72,7 @@ func first(from []<-chan error) <-chan int {
 func TestRenewalsGoTogether(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t, redistest.Durable...)
-	b := redistest.NewBoard(t)
+	b := redistest.NewProxies(t)
 	d := byURL(t, b.To(server.Addr()).Addr())
 	a := newActor(t, d, ages)
 	const many = 250

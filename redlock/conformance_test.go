@@ -27,7 +27,7 @@ func harness(set, there []*servertest.Server, ttl time.Duration) *redistest.Harn
 	return redistest.NewHarness(redistest.Store{
 		URL: urlOf(addrs(set)) + patient, TTL: ttl, Together: true,
 		Budget: drivertest.Budget{Acquire: 1, Release: 1, Handoff: 3},
-		Open:   func(t drivertest.T, b *redistest.Board) driver.Driver { return openOver(t, b, set) },
+		Open:   func(t drivertest.T, b *redistest.Proxies) driver.Driver { return openOver(t, b, set) },
 		Restart: func(ctx context.Context) error {
 			for _, s := range there {
 				if err := s.Restart(ctx); err != nil {
@@ -39,8 +39,8 @@ func harness(set, there []*servertest.Server, ttl time.Duration) *redistest.Harn
 	})
 }
 
-// openOver opens masters over a board. On a new connection the driver asks which server it is; that does not count.
-func openOver(t drivertest.T, b *redistest.Board, set []*servertest.Server) *redlock.Driver {
+// openOver opens masters over proxies. On a new connection the driver asks which server it is; that does not count.
+func openOver(t drivertest.T, b *redistest.Proxies, set []*servertest.Server) *redlock.Driver {
 	b.Own = []string{"INFO"}
 	var wires []string
 	for _, s := range set {

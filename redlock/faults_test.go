@@ -148,7 +148,7 @@ func TestHolderKeepsWhatAnOlderOneWants(t *testing.T) {
 // A free claim and its release cost one request to each master, sent to all before one has answered.
 func TestRoundTrips(t *testing.T) {
 	set := startMasters(t, 5)
-	b := redistest.NewBoard(t)
+	b := redistest.NewProxies(t)
 	d := openOver(t, b, set)
 	defer func() { _ = d.Close(context.Background()) }()
 	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})

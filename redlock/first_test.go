@@ -75,7 +75,7 @@ func TestWhoIsFirstInLineNowLooks(t *testing.T) {
 				t.Parallel()
 				set := startMasters(t, 3)
 				behind.stands(t, set)
-				b := &leaver{set: set, claim: mutex("first", true), board: redistest.NewBoard(t)}
+				b := &leaver{set: set, claim: mutex("first", true), board: redistest.NewProxies(t)}
 				var wired []string
 				for _, s := range set {
 					wired = append(wired, b.board.To(s.Addr()).Addr())
@@ -111,7 +111,7 @@ type leaver struct {
 	driver.Session
 	d     *redlock.Driver
 	set   []*servertest.Server
-	board *redistest.Board
+	board *redistest.Proxies
 	claim driver.Claim
 	next  driver.Session // of the claim behind it
 }

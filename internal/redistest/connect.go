@@ -14,9 +14,9 @@ import (
 	"github.com/interlock-go/interlock/redisconn/goredis"
 )
 
-// Connect does what a driver does with a URL, through the board. The test closes the connection, as
-// those below.
-func Connect(t drivertest.T, b *Board, rawURL string) redisconn.Conn {
+// Connect does what a driver does with a URL, through the proxies. The test closes the connection,
+// as those below.
+func Connect(t drivertest.T, b *Proxies, rawURL string) redisconn.Conn {
 	t.Helper()
 	conn, err := connect(b, rawURL)
 	if err != nil {
@@ -26,7 +26,7 @@ func Connect(t drivertest.T, b *Board, rawURL string) redisconn.Conn {
 	return conn
 }
 
-func connect(b *Board, rawURL string) (redisconn.Conn, error) {
+func connect(b *Proxies, rawURL string) (redisconn.Conn, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -65,9 +65,9 @@ func GoRedis(t drivertest.T, client redis.UniversalClient) redisconn.Conn {
 	return conn
 }
 
-// GoRedisCluster is a user's client of the Cluster at the URL, through the board. It never asks
+// GoRedisCluster is a user's client of the Cluster at the URL, through the proxies. It never asks
 // twice by itself.
-func GoRedisCluster(t drivertest.T, b *Board, rawURL string) redisconn.Conn {
+func GoRedisCluster(t drivertest.T, b *Proxies, rawURL string) redisconn.Conn {
 	t.Helper()
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -23,17 +23,17 @@ type Store struct {
 	TTL      time.Duration
 	Budget   drivertest.Budget
 	Together bool // each request goes to all servers at once: what counts is the server that was asked most
-	Open     func(t drivertest.T, b *Board) driver.Driver
+	Open     func(t drivertest.T, b *Proxies) driver.Driver
 	Restart  func(ctx context.Context) error
 }
 
-// Harness is a store in Redis for the conformance suite. Each driver has a [Board] of its own.
+// Harness is a store in Redis for the conformance suite. Each driver has [Proxies] of its own.
 type Harness struct {
 	store  Store
 	prefix string
 
 	mu     sync.Mutex
-	boards map[driver.Driver]*Board
+	opened map[driver.Driver]*Proxies
 }
 
 // Durable are the arguments of a server that keeps locks and tokens over a restart.
@@ -46,7 +46,7 @@ func Single(t *testing.T, scheme string, budget drivertest.Budget, open func(t d
 	server := servertest.Redis(t, Durable...)
 	return NewHarness(Store{
 		URL: scheme + "://" + server.Addr(), TTL: time.Second, Budget: budget, Restart: server.Restart,
-		Open: func(t drivertest.T, b *Board) driver.Driver { return open(t, b.To(server.Addr()).Addr()) },
+		Open: func(t drivertest.T, b *Proxies) driver.Driver { return open(t, b.To(server.Addr()).Addr()) },
 	})
 }
 
@@ -54,7 +54,7 @@ var harnesses atomic.Int64
 
 // NewHarness makes a harness. Several may have the same servers.
 func NewHarness(s Store) *Harness {
-	return &Harness{store: s, prefix: fmt.Sprintf("suite/%d/", harnesses.Add(1)), boards: map[driver.Driver]*Board{}}
+	return &Harness{store: s, prefix: fmt.Sprintf("suite/%d/", harnesses.Add(1)), opened: map[driver.Driver]*Proxies{}}
 }
 
 // Prefix is one that no other harness of the process has.
@@ -63,24 +63,24 @@ func (h *Harness) Prefix() string { return h.prefix }
 // TTL is the store's.
 func (h *Harness) TTL() time.Duration { return h.store.TTL }
 
-// Driver opens the store over a board.
+// Driver opens the store over proxies.
 func (h *Harness) Driver(t drivertest.T) driver.Driver {
-	b := NewBoard(t)
+	b := NewProxies(t)
 	d := h.store.Open(t, b)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.boards[d] = b
+	h.opened[d] = b
 	return d
 }
 
-func (h *Harness) board(d driver.Driver) *Board {
+func (h *Harness) proxies(d driver.Driver) *Proxies {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.boards[d]
+	return h.opened[d]
 }
 
 // Kill cuts the driver off for good.
-func (h *Harness) Kill(_ drivertest.T, d driver.Driver) { h.board(d).Kill() }
+func (h *Harness) Kill(_ drivertest.T, d driver.Driver) { h.proxies(d).Kill() }
 
 // Restart restarts the servers, in a minute at most.
 func (h *Harness) Restart(t drivertest.T) {
@@ -94,22 +94,22 @@ func (h *Harness) Restart(t drivertest.T) {
 // Stall holds what the driver and its servers send.
 func (h *Harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (heal func()) {
 	if way == drivertest.Replies {
-		return h.board(d).Stall(wire.Replies)
+		return h.proxies(d).Stall(wire.Replies)
 	}
-	return h.board(d).Stall(wire.Both)
+	return h.proxies(d).Stall(wire.Both)
 }
 
 // Straggle holds a request of the driver that others overtake.
 func (h *Harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func() bool) {
-	return h.board(d).Straggle(n)
+	return h.proxies(d).Straggle(n)
 }
 
 // Deafen loses the messages of subscriptions.
-func (h *Harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) { return h.board(d).Deafen() }
+func (h *Harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) { return h.proxies(d).Deafen() }
 
 // Calls counts the requests of the driver.
 func (h *Harness) Calls(d driver.Driver) int {
-	calls := h.board(d).Calls()
+	calls := h.proxies(d).Calls()
 	if h.store.Together {
 		return slices.Max(calls)
 	}

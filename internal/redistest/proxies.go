@@ -12,86 +12,86 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// Board carries the connections of one driver to its servers, over a wire to each. The driver is
-// given the addresses of the wires, or its client dials through the board, also to servers that it
-// has only heard of. What befalls the driver befalls all its wires, also those that are laid later.
-// Its methods may be called concurrently.
-type Board struct {
+// Proxies carry the connections of one driver to its servers, one for each. The driver is given the
+// addresses of the proxies, or its client dials through them, also to servers that it learns of
+// later. What a method does to all proxies it also does to those that are made later. Methods may
+// be called concurrently.
+type Proxies struct {
 	Idle []string // servers whose requests do not count, such as Sentinels; set before the first connection
 	Own  []string // commands that do not count, besides those of [Overhead]; set before the first connection
 
 	t drivertest.T
 
 	mu     sync.Mutex
-	lines  []*line // in the order in which they were laid
-	deaf   bool
-	dead   bool
+	all    []*proxy // in the order in which they were made
+	muted  bool
+	killed bool
 	stalls []*stall
 }
 
-// line is the wire to one server.
-type line struct {
+// proxy is the wire to one server.
+type proxy struct {
 	*wire.Wire
 	server string
 	calls  atomic.Int64
 }
 
-// stall holds every wire until it is healed.
+// stall holds every proxy until it is healed.
 type stall struct {
 	way   wire.Direction
 	heals []func()
 }
 
-// NewBoard makes a board for a test, at whose end it is closed.
-func NewBoard(t drivertest.T) *Board { return &Board{t: t} }
+// NewProxies returns Proxies for a test, at whose end they are closed.
+func NewProxies(t drivertest.T) *Proxies { return &Proxies{t: t} }
 
-// To returns the wire to the server at addr, and lays it when there is none.
-func (b *Board) To(addr string) *wire.Wire {
-	b.t.Helper()
-	l, err := b.line(context.Background(), addr)
+// To returns the wire to the server at addr, which is made if it is missing.
+func (p *Proxies) To(addr string) *wire.Wire {
+	p.t.Helper()
+	l, err := p.proxy(context.Background(), addr)
 	if err != nil {
-		b.t.Fatalf("%v", err)
+		p.t.Fatalf("%v", err)
 	}
 	return l.Wire
 }
 
 // Dial connects a client with the server at addr.
-func (b *Board) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	l, err := b.line(ctx, addr)
+func (p *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	l, err := p.proxy(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	return new(net.Dialer).DialContext(ctx, network, l.Addr())
 }
 
-func (b *Board) line(ctx context.Context, server string) (*line, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.IndexFunc(b.lines, func(l *line) bool { return l.server == server }); i >= 0 {
-		return b.lines[i], nil
+func (p *Proxies) proxy(ctx context.Context, server string) (*proxy, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.IndexFunc(p.all, func(l *proxy) bool { return l.server == server }); i >= 0 {
+		return p.all[i], nil
 	}
 	w, err := wire.Listen(ctx, server)
 	if err != nil {
 		return nil, err
 	}
-	b.t.Cleanup(w.Close)
-	l := &line{Wire: w, server: server}
-	b.lines = append(b.lines, l)
-	if !slices.Contains(b.Idle, server) {
+	p.t.Cleanup(w.Close)
+	l := &proxy{Wire: w, server: server}
+	p.all = append(p.all, l)
+	if !slices.Contains(p.Idle, server) {
 		l.Filter(wire.Requests, func(frame []byte) bool {
-			if !Overhead(frame) && !says(frame, b.Own) {
+			if !Overhead(frame) && !says(frame, p.Own) {
 				l.calls.Add(1)
 			}
 			return true
 		})
 	}
-	if b.deaf {
+	if p.muted {
 		l.Filter(wire.Replies, noMessage)
 	}
-	if b.dead {
+	if p.killed {
 		l.Refuse()
 	}
-	for _, s := range b.stalls {
+	for _, s := range p.stalls {
 		s.heals = append(s.heals, l.Stall(s.way))
 	}
 	return l, nil
@@ -110,41 +110,42 @@ func says(request []byte, words []string) bool {
 	})
 }
 
-// Calls returns how many requests each server was sent, in the order in which the wires were laid.
-func (b *Board) Calls() []int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// Calls returns how many requests each server was sent, in the order in which the proxies were
+// made.
+func (p *Proxies) Calls() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var calls []int
-	for _, l := range b.lines {
+	for _, l := range p.all {
 		calls = append(calls, int(l.calls.Load()))
 	}
 	return calls
 }
 
-// Kill cuts the wires for good.
-func (b *Board) Kill() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dead = true
-	for _, l := range b.lines {
+// Kill cuts all connections for good.
+func (p *Proxies) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed = true
+	for _, l := range p.all {
 		l.Refuse()
 		l.Cut()
 	}
 }
 
 // Stall holds what goes one way or both until heal is called.
-func (b *Board) Stall(way wire.Direction) (heal func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (p *Proxies) Stall(way wire.Direction) (heal func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	held := &stall{way: way}
-	b.stalls = append(b.stalls, held)
-	for _, l := range b.lines {
+	p.stalls = append(p.stalls, held)
+	for _, l := range p.all {
 		held.heals = append(held.heals, l.Stall(way))
 	}
 	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.stalls = slices.DeleteFunc(b.stalls, func(s *stall) bool { return s == held })
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stalls = slices.DeleteFunc(p.stalls, func(s *stall) bool { return s == held })
 		for _, heal := range held.heals {
 			heal()
 		}
@@ -153,11 +154,11 @@ func (b *Board) Stall(way wire.Direction) (heal func()) {
 
 // Straggle lets each server have n requests and holds the one after them, with its connection,
 // until deliver is called.
-func (b *Board) Straggle(n int) (deliver func() bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (p *Proxies) Straggle(n int) (deliver func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var all []func() bool
-	for _, l := range b.lines {
+	for _, l := range p.all {
 		last := l.calls.Load() + int64(n)
 		all = append(all, l.Hold(func([]byte) bool { return l.calls.Load() > last }))
 	}
@@ -170,16 +171,16 @@ func (b *Board) Straggle(n int) (deliver func() bool) {
 }
 
 // Deafen loses the messages of subscriptions until heal is called.
-func (b *Board) Deafen() (heal func()) {
-	b.deafen(true, noMessage)
-	return func() { b.deafen(false, nil) }
+func (p *Proxies) Deafen() (heal func()) {
+	p.deafen(true, noMessage)
+	return func() { p.deafen(false, nil) }
 }
 
-func (b *Board) deafen(deaf bool, passes func(reply []byte) bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.deaf = deaf
-	for _, l := range b.lines {
+func (p *Proxies) deafen(muted bool, passes func(reply []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.muted = muted
+	for _, l := range p.all {
 		l.Filter(wire.Replies, passes)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// client is one that dials a server through a board.
+// client is one that dials a server through proxies.
 type client struct {
 	redisconn.Conn
 	t *testing.T
 }
 
-func dial(t *testing.T, b *redistest.Board, s *servertest.Server) client {
+func dial(t *testing.T, b *redistest.Proxies, s *servertest.Server) client {
 	t.Helper()
 	return client{redistest.Connect(t, b, "redis://"+s.Addr()+"?timeout=200ms"), t}
 }
@@ -32,15 +32,15 @@ func (c client) incr() error {
 	return err
 }
 
-// What befalls a board befalls the wires that there are, and the wire of a server that is dialled
+// What is done to proxies is done to those that there are, and to that of a server that is dialled
 // later.
-func TestBoardHoldsEveryWire(t *testing.T) {
-	b := redistest.NewBoard(t)
+func TestProxiesAreStalledAndKilledTogether(t *testing.T) {
+	b := redistest.NewProxies(t)
 	early := dial(t, b, servertest.Redis(t))
 	server := servertest.Redis(t)
 	heal, healReplies := b.Stall(wire.Requests), b.Stall(wire.Replies)
 	if err := early.incr(); err == nil {
-		t.Error("a request passes a board that is stalled")
+		t.Error("a request passes proxies that are stalled")
 	}
 	late := b.To(server.Addr())
 	ask := func() error {
@@ -61,15 +61,15 @@ func TestBoardHoldsEveryWire(t *testing.T) {
 	}
 	b.Kill()
 	if err := early.incr(); err == nil {
-		t.Error("a request passes a board that was killed")
+		t.Error("a request passes proxies that were killed")
 	}
 	if _, err := b.Dial(t.Context(), "tcp", servertest.Redis(t).Addr()); err == nil {
-		t.Error("a server is dialled through a board that was killed")
+		t.Error("a server is dialled through proxies that were killed")
 	}
 }
 
-func TestBoardCountsWhatIsNotTheClientsOwn(t *testing.T) {
-	b := redistest.NewBoard(t)
+func TestProxiesCountWhatIsNotTheClientsOwn(t *testing.T) {
+	b := redistest.NewProxies(t)
 	servers := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}
 	b.Idle, b.Own = []string{servers[1].Addr()}, []string{"ECHO"}
 	for i, s := range servers {
@@ -90,8 +90,8 @@ func TestBoardCountsWhatIsNotTheClientsOwn(t *testing.T) {
 	}
 }
 
-func TestDeafBoardLosesMessages(t *testing.T) {
-	b := redistest.NewBoard(t)
+func TestDeafenLosesMessages(t *testing.T) {
+	b := redistest.NewProxies(t)
 	s := servertest.Redis(t)
 	c := dial(t, b, s)
 	heard := make(chan string, 10)
