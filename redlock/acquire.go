@@ -191,12 +191,24 @@ func (s *session) bid(c *claim, b *bid, at time.Time) *flight {
 		f.give(n)
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
-				c.value(n.channel()), s.ttlMS, f.proposal, n.print(),
+				c.value(n.channel()), s.ttlMS, f.proposal, n.member.Vote(),
 			}},
 			since: at, until: time.Now().Add(s.timeout), vote: true, done: done,
 		})
 	}
 	return f
+}
+
+// rest returns true after a while, or false at once when ctx has ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // restless bounds the pause of a try that asks again.

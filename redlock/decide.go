@@ -113,7 +113,7 @@ func (s *session) confirm(c *claim, n *node, f *flight) {
 	}
 	n.give(order{
 		call: redisconn.Call{Script: raiseScript, Keys: c.keys.grants(), Args: []string{
-			layout + c.ID, strconv.FormatInt(c.token, 10), s.ttlMS, n.print(),
+			layout + c.ID, strconv.FormatInt(c.token, 10), s.ttlMS, n.member.Vote(),
 		}},
 		since: since, until: since.Add(s.timeout),
 		done: func(n *node, o *order, v any, err error) {

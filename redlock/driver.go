@@ -12,12 +12,12 @@ import (
 	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // Driver is a number of independent Redis masters as one store of locks. It is safe for concurrent use.
 type Driver struct {
 	*shared
-	survey  *surveyor
 	durable bool // no master forgets anything when it restarts
 	owned   bool // the connections were opened for this driver
 }
@@ -41,50 +41,60 @@ func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options, looks bo
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	e := &env{options: options, looks: looks, wanted: make(chan struct{}, 1)}
+	e := &env{options: options, looks: looks}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	s := &shared{env: e, quorum: majority(len(conns)), seen: map[string]int64{}}
-	d := &Driver{shared: s, survey: &surveyor{shared: s}}
-	e.observer, e.lookAfter = s, d.survey.lookAfter
+	s := &shared{env: e, quorum: membership.Majority(len(conns)), seen: map[string]int64{}}
+	d := &Driver{shared: s}
+	e.observer = s
 	d.holding = redisstore.NewHolding(d.listenForHolders)
+	config := membership.Config{
+		Conns: conns, MaxTTL: options.MaxTTL, Timeout: options.NodeTimeout, Needs: commands, Looks: looks, Logger: options.Logger,
+		Ctx: e.ctx, Background: &e.serving,
+		Unanswered: func(i int) { s.nodes[i].unanswered() }, Forgot: func(i int) { s.forgotten(s.nodes[i]) },
+	}
 	for i, conn := range conns {
-		d.nodes = append(d.nodes, newNode(e, i, conn))
+		config.Names = append(config.Names, nameOfMaster(i, conn))
 	}
-	all, missing, err := d.survey.look(ctx)
-	if err != nil {
+	d.members = membership.New(config)
+	for i, conn := range conns {
+		d.nodes = append(d.nodes, newNode(e, i, conn, d.members.Master(i)))
+	}
+	found := d.members.Probe(ctx)
+	if found.Err != nil {
 		d.cancel()
-		return nil, d.withOthers(err, all)
+		return nil, d.withOthers(found)
 	}
-	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return p.err != nil || !p.durable })
-	if missing {
-		d.resurvey()
+	d.durable = !slices.ContainsFunc(found.Infos, func(i membership.Info) bool { return i.Err != nil || !i.Durable })
+	if found.Missing {
+		d.members.Recheck()
 	}
-	for i, p := range all {
-		if p.evicts != "" {
+	for i, info := range found.Infos {
+		if info.Evicts != "" {
 			d.options.Logger.Warn("interlock: redlock: a full master throws locks away while they are held: set its maxmemory-policy to noeviction",
-				"master", d.nodes[i].name, "policy", p.evicts)
+				"master", d.nodes[i].name, "policy", info.Evicts)
 		}
 	}
 	d.serving.Add(len(d.nodes) + 1)
-	go d.survey.watch()
+	go func() {
+		defer d.serving.Done()
+		d.members.Watch()
+	}()
 	for _, n := range d.nodes {
 		go n.serve()
 	}
 	return d, nil
 }
 
-// withOthers is err with what else keeps masters away that it does not name: whoever cannot open cannot ask for [Driver.Masters].
-func (d *Driver) withOthers(err error, all []*portrait) error {
-	for i, p := range all {
-		if why := p.away(); why != nil && !strings.Contains(err.Error(), d.nodes[i].name) {
+// withOthers is the error of a probe with what else keeps masters away that it does not name: who cannot open cannot ask for
+// [Driver.Masters].
+func (d *Driver) withOthers(found membership.Result) error {
+	err := found.Err
+	for i, why := range found.Away {
+		if why != nil && !strings.Contains(err.Error(), d.nodes[i].name) {
 			err = fmt.Errorf("%w; %s: %v", err, d.nodes[i].name, why) //nolint:errorlint // the first is what the error is
 		}
 	}
 	return err
-}
-
-func majority(n int) int {
-	return n/2 + 1
 }
 
 // Traits implements driver.Driver.
@@ -119,7 +129,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 		return nil, fmt.Errorf("redlock: TTL %v: want %v to %v, which is Options.MaxTTL: %w", spec.TTL, minTTL, d.options.MaxTTL, driver.ErrRefused)
 	}
 	if d.looks {
-		return nil, refuse("the masters were opened for a look, by driver.LookURL: want driver.OpenURL for a session")
+		return nil, fmt.Errorf("redlock: the masters were opened for a look, by driver.LookURL: want driver.OpenURL for a session: %w", driver.ErrRefused)
 	}
 	s := newSession(d.shared, spec)
 	if _, err := s.Renew(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // ear is one subscription of this process, to one master. Its channel is new with each connection, so that a message to
@@ -79,7 +80,7 @@ var errNoAnswer = fmt.Errorf("subscribe: %w: no answer yet", driver.ErrNotSent)
 // more when there is another one. While something is held one that failed is tried again.
 func (n *node) open(e *ear) {
 	ctx, cancel := context.WithTimeout(n.d.ctx, n.d.options.NodeTimeout*4)
-	err := e.Subscribe(ctx, n.conn, "", memberKey, e.channel, func(payload string) { n.d.observer.hear(n, payload) })
+	err := e.Subscribe(ctx, n.conn, "", membership.RecordKey, e.channel, func(payload string) { n.d.observer.hear(n, payload) })
 	cancel()
 	if err == nil {
 		n.d.observer.subscribed(n, !e.first)

@@ -26,8 +26,6 @@ func answered(err error) bool {
 
 var errClosed = fmt.Errorf("redlock: %w: the driver is closed", driver.ErrNotSent)
 
-var errNoVote = errors.New("it has no vote")
-
 // half is the error of a step of which another part may have been done.
 func half(err error) error {
 	if uncertain(err) {

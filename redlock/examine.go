@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // Examine implements driver.Examiner: it looks at each master as at a Redis of its own, and at whether enough of them have a vote.
@@ -30,8 +31,8 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 	}
 	all.Wait()
 	votes, answered := d.votes(away)
-	if u := d.survey.unmade.Load(); u != nil {
-		votes = u.finding()
+	if u := d.members.Unmade(); u != nil {
+		votes = unmade(u)
 	}
 	found := []driver.Finding{d.number(), votes}
 	for _, some := range each {
@@ -54,17 +55,17 @@ func (d *Driver) number() driver.Finding {
 	return f
 }
 
-// finding says that no set is there, and which one would be made. One that is on record and is another one is perhaps that of programs which
+// unmade says that no set is there, and which one would be made. One that is on record and is another one is perhaps that of programs which
 // do not run just now.
-func (u *unmade) finding() driver.Finding {
+func unmade(u *membership.Unmade) driver.Finding {
 	f := driver.Finding{Code: "Q2", Title: "votes", Seen: fmt.Sprintf(
-		"no set of masters has been made yet: the first program that takes a lock makes one of %d masters with max_ttl %v", len(u.set.members), u.set.maxTTL)}
-	if u.old.version == 0 {
+		"no set of masters has been made yet: the first program that takes a lock makes one of %d masters with max_ttl %v", len(u.Set.Members), u.Set.MaxTTL)}
+	if u.Old.Version == 0 {
 		return f
 	}
 	f.Level = driver.LevelWarn
 	f.Seen = fmt.Sprintf("%v are on record and have been out of use for longer than %v: the first program with this URL that takes a lock makes a new set of %d masters with max_ttl %v",
-		u.old, used(u.old.maxTTL), len(u.set.members), u.set.maxTTL)
+		u.Old, membership.Used(u.Old.MaxTTL), len(u.Set.Members), u.Set.MaxTTL)
 	f.Why, f.Mend = "programs with the masters and the max_ttl on record would be refused from then on", "name the same masters and max_ttl in all programs"
 	return f
 }
@@ -77,11 +78,7 @@ func (d *Driver) votes(away []error) (f driver.Finding, answered int) {
 		err := away[i]
 		if err == nil {
 			answered++
-			if s := n.standing.Load(); s == nil {
-				err = errNoVote
-			} else {
-				err = s.err
-			}
+			err = n.member.Err()
 		}
 		if err == nil {
 			voters++

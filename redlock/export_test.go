@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // Vain is how often a driver has waited for a master in vain, by master.
@@ -21,7 +22,7 @@ func (d *shared) Vain() []int64 {
 func Own(d *Driver) { d.owned = true }
 
 // Voters counts the masters that had a vote when last heard of.
-func (d *Driver) Voters() int { return d.voters() }
+func (d *Driver) Voters() int { return d.members.Voters() }
 
 // Hears counts the masters that have confirmed a subscription.
 func (d *shared) Hears() (n int) {
@@ -60,7 +61,7 @@ func Has(of driver.Session, id string) (n int) {
 func Overtaken() (said, seen int) {
 	d := &Driver{shared: &shared{env: &env{options: Options{NodeTimeout: time.Hour}}, quorum: 2}}
 	for i := range 3 {
-		d.nodes = append(d.nodes, newNode(d.env, i, nil))
+		d.nodes = append(d.nodes, newNode(d.env, i, nil, &membership.Master{}))
 	}
 	d.nodes[2].isLate()
 	over := make(chan *flight)

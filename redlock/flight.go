@@ -2,15 +2,13 @@ package redlock
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // flight is what one call has asked of the masters. It is over when its condition holds, as a rule when a majority has
@@ -142,7 +140,7 @@ func (f *flight) touched() bool { return f.sent || f.out > 0 }
 // anywhere, and nothing is under way, does the error match [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a
 // claim that was not sent, and an order that arrives after that would put it into a line for good.
 func (d *shared) unavailable(f *flight) error {
-	err := d.tooFew(f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, f.err)
+	err := membership.TooFew(len(d.nodes), f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, f.err)
 	if f.touched() {
 		return errors.New(err.Error())
 	}
@@ -155,27 +153,7 @@ func (d *shared) refusing(f *flight) error {
 	if bits.OnesCount64(f.finally&^f.yes) <= len(d.nodes)-d.quorum {
 		return nil
 	}
-	return d.tooFew(f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, nil)
-}
-
-// tooFew says how many masters have answered, how many others refused, what those said that refuse for good, and the first that was
-// said else. The error matches what is said else, or [driver.ErrRefused] if nothing is: while masters are missing that may come back,
-// asking again may help.
-func (d *shared) tooFew(answered, refused int, refusals []error, other error) error {
-	text := fmt.Sprintf("redlock: %d of %d masters answered, want %d or more: ", answered, len(d.nodes), d.quorum)
-	if refused > 0 {
-		text = fmt.Sprintf("redlock: %d of %d masters answered, and %d of these refused, want %d or more that do not: ",
-			answered+refused, len(d.nodes), refused, d.quorum)
-	}
-	refusals = slices.SortedFunc(slices.Values(refusals), func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	for i, err := range refusals {
-		if i == len(refusals)-1 && other == nil {
-			other = err
-		} else {
-			text += err.Error() + "; "
-		}
-	}
-	return fmt.Errorf("%s%w", text, other)
+	return membership.TooFew(len(d.nodes), f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, nil)
 }
 
 // moment is how long those get that have not answered a question to all masters when a majority has.

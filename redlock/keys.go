@@ -4,6 +4,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // keys are where each master keeps one name: the lock itself at exactly the name, and beside it what other programs never
@@ -21,21 +22,14 @@ func keysOf(name string) keys {
 	return keys{name: name, counter: tag + "}:qfence:" + name, line: tag + "}:qline:" + name, claims: tag + "}:qclaims:" + name}
 }
 
-// Keys of the master itself.
-const (
-	memberKey = redisstore.SideKeys + "redlock}:member" // its record
-	voteKey   = redisstore.SideKeys + "redlock}:vote"   // a fingerprint of the set that it may vote in, and its ID there
-	usedKey   = redisstore.SideKeys + "redlock}:used"   // the same, as long as the set is in use
-	floorKey  = redisstore.SideKeys + "redlock}:floor"  // a counter: all that are drawn from now on are above
-	highKey   = redisstore.SideKeys + "redlock}:high"   // a counter: none that was drawn is above
-)
-
 func (k keys) all() []string {
-	return []string{k.name, k.counter, k.line, k.claims, voteKey, floorKey, highKey}
+	return []string{k.name, k.counter, k.line, k.claims, membership.VoteKey, membership.FloorKey, membership.HighKey}
 }
 
 // grants are the keys of a script that may draw a token and looks at no line.
-func (k keys) grants() []string { return []string{k.name, k.counter, voteKey, floorKey, highKey} }
+func (k keys) grants() []string {
+	return []string{k.name, k.counter, membership.VoteKey, membership.FloorKey, membership.HighKey}
+}
 
 // nameOf is the name whose counter key is, or "".
 func nameOf(key string) string {

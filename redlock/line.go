@@ -194,7 +194,7 @@ func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisc
 	}
 	if c != nil {
 		all = c.all
-		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.ticket, c.info, mode, n.print())
+		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.ticket, c.info, mode, n.member.Vote())
 	}
 	return redisconn.Call{Script: lineScript, Keys: all, Args: args}
 }

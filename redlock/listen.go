@@ -19,7 +19,7 @@ func (s *session) listening(ctx context.Context, c *claim) []error {
 			e := n.listen() // again, where it has failed meanwhile
 			ears[i], errs[i] = e, e.confirmed(ctx, n)
 			switch {
-			case errs[i] == nil && n.votes():
+			case errs[i] == nil && n.member.Votes():
 				ready++
 			case !e.Resolved() && e.first && !n.ailing():
 				missing |= 1 << i

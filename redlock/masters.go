@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
@@ -14,11 +13,7 @@ var _ driver.Quorum = (*Driver)(nil)
 
 // Masters implements [driver.Quorum]: it asks all masters who they are, and gives each its vote that may have one. The error says why the set as a whole is of no
 // use; with it come the masters all the same.
-func (d *Driver) Masters(ctx context.Context) ([]Master, error) {
-	d.survey.mu.Lock()
-	defer d.survey.mu.Unlock()
-	return d.survey.masters(ctx)
-}
+func (d *Driver) Masters(ctx context.Context) ([]Master, error) { return d.members.Masters(ctx) }
 
 // GiveUp implements [driver.Quorum]: it says that these masters, by their index in [Masters], are gone for good. It is for an operator, where a majority has lost its
 // memory and waits for masters that never come back: it waits for them no more. They must be exactly those that do not answer, and a
@@ -28,13 +23,5 @@ func (d *Driver) Masters(ctx context.Context) ([]Master, error) {
 // memory, too: the next token is drawn from the clocks then. A master that was given up and comes back all the same takes a place of
 // the set anew, as one that has lost its memory, and so does a new server under its address.
 func (d *Driver) GiveUp(ctx context.Context, masters ...int) ([]Master, error) {
-	d.survey.mu.Lock()
-	defer d.survey.mu.Unlock()
-	if d.looks {
-		return nil, refuse("the masters were opened for a look, by driver.LookURL: want driver.OpenURL to give one up")
-	}
-	d.survey.giveUp, d.survey.refusal = masters, nil
-	defer func() { d.survey.giveUp = nil }()
-	all, err := d.survey.masters(ctx)
-	return all, cmp.Or(err, d.survey.refusal)
+	return d.members.GiveUp(ctx, masters)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // some is how many names one script is asked about: it takes a master half a millisecond. One that removes them is given batch.
@@ -141,7 +142,7 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 	}
 	gone, err := d.inGroups(ctx, names, batch, func(names []string) redisconn.Call {
 		call := redisconn.Call{Script: pruneScript, Keys: make([]string, 0, 2+3*len(names)), Args: []string{strconv.FormatInt(idle.Microseconds(), 10)}}
-		call.Keys = append(call.Keys, floorKey, highKey)
+		call.Keys = append(call.Keys, membership.FloorKey, membership.HighKey)
 		for _, name := range names {
 			k := keysOf(name)
 			call.Keys = append(call.Keys, k.name, k.counter, k.line)

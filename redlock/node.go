@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // order is one script for one master.
@@ -28,14 +29,13 @@ type order struct {
 
 // env is what the masters of a driver share, and who hears of them.
 type env struct {
-	options   Options
-	looks     bool            // the driver was opened for a look: it writes no record of a master, and opens no session
-	ctx       context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel    context.CancelFunc
-	serving   sync.WaitGroup
-	wanted    chan struct{} // a survey
-	lookAfter func(since time.Time, patience time.Duration)
-	observer  observer
+	options  Options
+	looks    bool            // the driver was opened for a look: it writes no record of a master, and opens no session
+	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel   context.CancelFunc
+	serving  sync.WaitGroup
+	members  *membership.Group
+	observer observer
 }
 
 // observer hears of the subscription at a master.
@@ -43,14 +43,6 @@ type observer interface {
 	hear(n *node, payload string)
 	subscribed(n *node, again bool)   // again: it takes the place of one that has ended
 	silenced(n *node, confirmed bool) // it has ended, or was never confirmed
-}
-
-// resurvey has the masters looked at soon.
-func (e *env) resurvey() {
-	select {
-	case e.wanted <- struct{}{}:
-	default:
-	}
 }
 
 // node is one master. Its orders are carried out in the order in which they were given, by one goroutine: what has
@@ -73,18 +65,16 @@ type node struct {
 	going []*order           // the last batch, for its room; guarded by serve, as is:
 	reply [1]redisconn.Reply // where it was one
 
-	standing atomic.Pointer[standing]
-	mute     atomic.Int64           // when a request last had no answer, in ns; 0 for never
-	vote     atomic.Pointer[string] // what its vote is in the set that the program knows
-	late     atomic.Bool            // it has let somebody wait in vain, and has not answered in time since
-	vain     atomic.Int64           // how often it has let somebody wait in vain
-	member   string                 // its ID in the set when it was last met; guarded by the surveyor
-	served   chan struct{}          // closed when the last order was carried out
-	hearing  hearing
+	member  *membership.Master
+	mute    atomic.Int64  // when a request last had no answer, in ns; 0 for never
+	late    atomic.Bool   // it has let somebody wait in vain, and has not answered in time since
+	vain    atomic.Int64  // how often it has let somebody wait in vain
+	served  chan struct{} // closed when the last order was carried out
+	hearing hearing
 }
 
-func newNode(d *env, i int, conn redisconn.Conn) *node {
-	n := &node{d: d, i: i, name: nameOfMaster(i, conn), conn: conn, run: redisconn.Runner{Conn: conn}, served: make(chan struct{})}
+func newNode(d *env, i int, conn redisconn.Conn, member *membership.Master) *node {
+	n := &node{d: d, i: i, name: member.Name, member: member, conn: conn, run: redisconn.Runner{Conn: conn}, served: make(chan struct{})}
 	n.some.L = &n.mu
 	return n
 }
@@ -181,15 +171,15 @@ func (n *node) carry(batch []order) {
 	n.revote(due, replies)
 	var foreign error // the votes are perhaps of another start of the server
 	if votes && generation != redisconn.Generation(n.conn) {
-		foreign = n.voteless(ctx)
+		foreign = n.member.Check(ctx)
 	}
 	for i, o := range due {
 		err := replies[i].Err
 		if err != nil && redisconn.Is(err, "NOVOTE") {
 			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
-			n.unsure(err)
+			n.member.Recheck(err)
 		} else if err != nil && redisconn.Is(err, "READONLY") { // it has become a replica
-			n.unsure(err)
+			n.member.Recheck(err)
 		}
 		o.sure = o.sure && foreign == nil
 		if foreign != nil && o.vote && err == nil {
@@ -224,8 +214,8 @@ func (n *node) due(ctx context.Context, batch []order) (due []*order, votes bool
 	var voteless error
 	for i := range batch {
 		o := &batch[i]
-		if (o.vote || o.heeds && n.votes()) && !votes && voteless == nil && now.Before(o.until) {
-			voteless = n.voteless(ctx)
+		if (o.vote || o.heeds && n.member.Votes()) && !votes && voteless == nil && now.Before(o.until) {
+			voteless = n.member.Check(ctx)
 			votes = voteless == nil
 		}
 		o.sure = o.heeds && votes
@@ -282,17 +272,17 @@ func (n *node) revote(due []*order, replies []redisconn.Reply) {
 			again, at = append(again, o), append(at, i)
 		}
 	}
-	if len(again) == 0 || !n.votes() { // what has no vote by now is looked at in time
+	if len(again) == 0 || !n.member.Votes() { // what has no vote by now is looked at in time
 		return
 	}
-	n.d.lookAfter(time.Now(), newcomers)
+	n.d.members.ProbeSince(time.Now(), newcomers)
 	ctx, cancel := n.within(again[0].until)
 	defer cancel()
-	if !n.votes() || ctx.Err() != nil || !time.Now().Before(again[0].until) {
+	if !n.member.Votes() || ctx.Err() != nil || !time.Now().Before(again[0].until) {
 		return
 	}
 	for _, o := range again {
-		o.call.Args[printAt[o.call.Script]] = n.print()
+		o.call.Args[printAt[o.call.Script]] = n.member.Vote()
 	}
 	for i, reply := range n.ask(ctx, again, true) {
 		replies[at[i]] = reply

@@ -157,7 +157,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 		return driver.Grant{}, false, err
 	}
 	hears := ctx
-	if s.d.voters() < s.d.quorum { // whoever leaves does not wait for votes
+	if s.d.members.Voters() < s.d.quorum { // whoever leaves does not wait for votes
 		var cancel context.CancelFunc
 		hears, cancel = context.WithCancel(ctx)
 		cancel()
@@ -217,12 +217,12 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 			left, joined := err, err
 			if err == nil && r.state == lineVoteless {
 				joined = fmt.Errorf("redlock: %s: %w: it has no vote among the masters of this program", n.name, driver.ErrNotSent)
-				n.unsure(joined)
+				n.member.Recheck(joined)
 			} else if err == nil && r.state == lineDamaged {
 				joined = fmt.Errorf("redlock: %s: %w", n.name, redisconn.Classify(redisconn.ParseError(r.value)))
 			}
 			joins.answer(n, joined)
-			if left != nil && !uncertain(left) && !n.votes() { // so it was not asked
+			if left != nil && !uncertain(left) && !n.member.Votes() { // so it was not asked
 				leaves.out--
 				s.depart(old, n, leaves)
 			} else {

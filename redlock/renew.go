@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // batch is how many names one script renews.
@@ -192,7 +193,7 @@ func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
 // holdCall is a run of the script hold at n. The master may be taken in for those claims that follow the known.
 func (s *session) holdCall(n *node, claims []*claim, known int) redisconn.Call {
 	keys, args := make([]string, 0, len(claims)+2), make([]string, 0, len(claims)+3)
-	keys, args = append(keys, voteKey, highKey), append(args, s.ttlMS, n.print(), strconv.Itoa(len(claims)))
+	keys, args = append(keys, membership.VoteKey, membership.HighKey), append(args, s.ttlMS, n.member.Vote(), strconv.Itoa(len(claims)))
 	for i, c := range claims {
 		keys = append(keys, c.keys.name)
 		if i < known {
@@ -214,12 +215,12 @@ func (s *session) held(n *node, o *order, claims []*claim, known int, reply []an
 	waits := number(0) == 0
 	switch {
 	case waits:
-		f.answer(n, n.noVote())
+		f.answer(n, n.member.Refused())
 		f.refused |= 1 << n.i
 	default:
 		f.answer(n, nil)
 		if o.heeds && !o.sure {
-			s.d.resurvey() // it has its vote again, or has restarted: whichever it is decides whether it counts
+			s.d.members.Recheck() // it has its vote again, or has restarted: whichever it is decides whether it counts
 		}
 	}
 	lacks := map[int64]int64{} // counters
@@ -255,7 +256,7 @@ func (s *session) held(n *node, o *order, claims []*claim, known int, reply []an
 func (s *session) ping(n *node, f *flight, until time.Time) {
 	f.give(n)
 	n.give(order{
-		call: redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"look"}}, since: f.since, until: until,
+		call: membership.Look(), since: f.since, until: until,
 		done: func(n *node, _ *order, _ any, err error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -26,8 +26,6 @@ var (
 	standingText string
 	//go:embed prune.lua
 	pruneText string
-	//go:embed member.lua
-	memberText string
 
 	takeScript  = redisconn.NewScript("interlock_quorum_take", takeText)
 	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
@@ -39,6 +37,4 @@ var (
 
 	standingScript = redisconn.NewScript("interlock_quorum_standing", standingText)
 	pruneScript    = redisconn.NewScript("interlock_quorum_prune", pruneText)
-
-	memberScript = redisconn.NewScript("interlock_quorum_member", memberText)
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/sessions"
-	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // shared is what the sessions of a driver share.
@@ -16,7 +16,6 @@ type shared struct {
 	*env
 	nodes  []*node
 	quorum int
-	told   atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
 
 	holding  *redisstore.Holding
 	crowd    redisstore.Contention
@@ -97,43 +96,19 @@ func (d *shared) saw(name string, counter int64) {
 	}
 }
 
-// voters counts the masters that had a vote when last heard of.
-func (d *shared) voters() (n int) {
-	for _, node := range d.nodes {
-		if node.votes() {
-			n++
-		}
-	}
-	return n
-}
-
 // epoch is when this process began, for times of its own.
 var epoch = time.Now()
 
-// tell has the masters know that their set is in use, now and then. While no majority votes nobody can hold anything in it: it is
-// not used, however many ask whether it is back, so that a new one may begin where it never will be.
+// tell tells the masters that their set is in use, now and then.
 func (d *shared) tell() {
-	voters := 0
-	for _, n := range d.nodes {
-		if n.votes() {
-			voters++
-		}
-	}
-	if voters < d.quorum {
+	if !d.members.Used() {
 		return
 	}
-	now := time.Since(epoch)
-	told := d.told.Load()
-	if now-time.Duration(told) < d.options.MaxTTL/2 || !d.told.CompareAndSwap(told, int64(now)) {
-		return
-	}
-	ms := strconv.FormatInt(used(d.options.MaxTTL).Milliseconds(), 10)
 	since := time.Now()
 	for _, n := range d.nodes {
 		n.give(order{
-			call:  redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"use", n.print(), ms}},
+			call:  membership.Use(n.member.Vote(), d.options.MaxTTL),
 			since: since, until: since.Add(d.options.NodeTimeout), done: func(*node, *order, any, error) {},
 		})
 	}
-	d.resurvey() // somebody may have turned off a log, which the others must hear of before the master restarts
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 func init() {
@@ -46,7 +47,7 @@ func open(ctx context.Context, u *url.URL, looks bool) (driver.Driver, error) {
 	if err := o.withDefaults().check(); err != nil { // before anything is connected
 		return nil, err
 	}
-	conns := connect(ctx, configs, majority(len(configs)), hesitation)
+	conns := connect(ctx, configs, membership.Majority(len(configs)), membership.Hesitation)
 	d, err := newDriver(ctx, conns, &o, looks)
 	if err != nil {
 		for _, c := range conns {

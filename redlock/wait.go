@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // Wait implements driver.Session: it blocks until a message or an answer has moved the claim's state. It asks a master by
@@ -109,7 +110,7 @@ func (s *session) refusal(c *claim) error {
 		}
 	}
 	if n := len(s.d.nodes); n-len(refusals) < s.d.quorum {
-		return s.d.tooFew(n-len(refusals), len(refusals), refusals, nil)
+		return membership.TooFew(n, n-len(refusals), len(refusals), refusals, nil)
 	}
 	return nil
 }

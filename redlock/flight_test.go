@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
 // A call that a majority has answered waits for the last masters half as long as the majority took, and 20 ms at most. Who has not
@@ -18,7 +20,7 @@ func TestTheLastMastersAreWaitedForAsLongAsTheFirstTook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &shared{env: &env{}, quorum: 2}
 			for i := range 3 {
-				d.nodes = append(d.nodes, newNode(d.env, i, nil))
+				d.nodes = append(d.nodes, newNode(d.env, i, nil, &membership.Master{}))
 			}
 			s := &session{d: d}
 			for try, want := range []time.Duration{want, 0} {
