@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/gather"
 )
 
 // lazy is a connection to a master that need not be there yet: a majority is enough to begin with.
@@ -24,33 +25,19 @@ type lazy struct {
 
 // connect opens the connections to all masters at once. It returns when all are open, or patience after enough are.
 func connect(ctx context.Context, configs []redisconn.Config, enough int, patience time.Duration) []redisconn.Conn {
-	conns := make([]redisconn.Conn, len(configs))
-	opened := make(chan error, len(configs))
+	conns, there := make([]redisconn.Conn, len(configs)), 0
 	for i, config := range configs {
-		l := &lazy{config: config}
-		conns[i] = l
-		go func() {
-			_, err := l.open(ctx) // whoever uses it meets the error
-			opened <- err
-		}()
+		conns[i] = &lazy{config: config}
 	}
-	there := 0
-	var hesitates <-chan time.Time
-	for range configs {
-		select {
-		case err := <-opened:
-			if err == nil {
-				there++
-			}
-			if there == enough {
-				timer := time.NewTimer(patience)
-				defer timer.Stop()
-				hesitates = timer.C
-			}
-		case <-hesitates:
-			return conns
+	gather.Answers(context.WithoutCancel(ctx), len(conns), patience, func(i int) error {
+		_, err := conns[i].(*lazy).open(ctx) // whoever uses it meets the error
+		return err
+	}, func(_ int, err error) bool {
+		if err == nil {
+			there++
 		}
-	}
+		return there >= enough
+	})
 	return conns
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/gather"
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
@@ -23,7 +24,7 @@ const some = 500
 // a counter on each of its masters, and one that stands in line there has made one, so no other name is of interest. When a majority has
 // told, the others get as long as patience says, or all the time that they take if it says 0.
 func (d *Driver) counted(ctx context.Context, prefix string, patience time.Duration) ([]string, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx) // ends the scans of those that are late
 	defer cancel()
 	var mu sync.Mutex
 	var names []string
@@ -37,41 +38,30 @@ func (d *Driver) counted(ctx context.Context, prefix string, patience time.Durat
 		}
 		return nil
 	}
-	told := make(chan error, len(d.nodes))
-	for _, n := range d.nodes {
-		go func() {
-			err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-				page := func(ctx context.Context, words ...string) (any, error) {
-					ctx, cancel := context.WithTimeout(ctx, d.options.NodeTimeout)
-					defer cancel()
-					return do(ctx, words...)
-				}
-				return redisstore.Scan(ctx, page, redisstore.Glob(redisstore.SideKeys+"*}:qfence:", prefix), found)
-			})
-			if err != nil {
-				err = fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err))
-			}
-			told <- err
-		}()
-	}
 	var errs []error
-	var late <-chan time.Time
 	there := 0
-	for range d.nodes {
-		select {
-		case err := <-told:
-			if err != nil {
-				errs = append(errs, err)
-			} else if there++; there == d.quorum && patience > 0 {
-				timer := time.NewTimer(patience)
-				defer timer.Stop()
-				late = timer.C
+	gather.Answers(context.WithoutCancel(ctx), len(d.nodes), patience, func(i int) error {
+		n := d.nodes[i]
+		err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+			page := func(ctx context.Context, words ...string) (any, error) {
+				ctx, cancel := context.WithTimeout(ctx, d.options.NodeTimeout)
+				defer cancel()
+				return do(ctx, words...)
 			}
-			continue
-		case <-late:
+			return redisstore.Scan(ctx, page, redisstore.Glob(redisstore.SideKeys+"*}:qfence:", prefix), found)
+		})
+		if err != nil {
+			err = fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err))
 		}
-		break
-	}
+		return err
+	}, func(_ int, err error) bool {
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			there++
+		}
+		return there >= d.quorum && patience > 0
+	})
 	if there < d.quorum {
 		return nil, errors.Join(errs...)
 	}
@@ -101,7 +91,7 @@ func (d *Driver) inGroups(ctx context.Context, names []string, size int, call fu
 			return nil
 		}, nil)
 		if err == nil && f.answered() < d.quorum {
-			err = d.unavailable(f)
+			err = f.unavailable(d.shared)
 		}
 		for i, name := range group {
 			if picked[i] {
