@@ -64,7 +64,7 @@ func (s *session) answer(ctx context.Context, c *claim, err error) (driver.Grant
 
 // again renews a held claim on its masters.
 func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.Grant, error) {
-	f := newFlight(since)
+	f := newInflight(since)
 	s.mu.Lock()
 	for i := range c.spots {
 		if c.spots[i].has {
@@ -81,7 +81,7 @@ func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.
 	s.mu.Lock()
 	if c.state == held && c.good(since, s.Valid()) < s.d.quorum {
 		if c.has() >= s.d.quorum {
-			err = s.d.unavailable(f)
+			err = f.unavailable(s.d)
 		} else {
 			c.end(gone)
 		}
@@ -148,8 +148,8 @@ type bid struct {
 }
 
 // bid runs the short script on all masters, or once more on those at which something stood in the way.
-func (s *session) bid(c *claim, b *bid, at time.Time) *flight {
-	f := newFlight(at)
+func (s *session) bid(c *claim, b *bid, at time.Time) *inflight {
+	f := newInflight(at)
 	f.propose(s.d, c.Name, 0)
 	keys := c.keys.grants()
 	done := func(n *node, o *order, v any, err error) {

@@ -70,7 +70,7 @@ func (d *Driver) mark(ctx context.Context, k keys, s *seat, how string) (has []b
 	switch {
 	case err != nil:
 	case f.answered() < d.quorum:
-		err = d.unavailable(f)
+		err = f.unavailable(d.shared)
 	case s.Held && holds < d.quorum, stands+holds == 0:
 		err = fmt.Errorf("%w: the claim has just left", driver.ErrRefused)
 	}
@@ -87,7 +87,7 @@ func (d *Driver) takeOut(ctx context.Context, k keys, s *seat, has []bool) error
 		return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{s.id, "0", "3600000", proposal}}, has[n.i]
 	}, func(*node, any) error { return nil }, nil)
 	if err == nil && s.Held && f.answered() < d.quorum {
-		err = d.unavailable(f)
+		err = f.unavailable(d.shared)
 	}
 	if err != nil {
 		return fmt.Errorf("redlock: break %q: %w", k.name, err)
@@ -107,7 +107,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, value string) error {
 		return nil
 	}, nil)
 	if err == nil && f.answered() < d.quorum {
-		err = d.unavailable(f)
+		err = f.unavailable(d.shared)
 	}
 	if err == nil && gone == 0 {
 		err = fmt.Errorf("%w: another holds it now", driver.ErrRefused)

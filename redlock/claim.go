@@ -43,7 +43,7 @@ type claim struct {
 	need   time.Time
 	kept   time.Time       // the start of the last call by which a majority held it
 	begun  bool            // something has left for it
-	flight *flight         // of its Acquire, which anything may end
+	flight *inflight       // of its Acquire, which anything may end
 	change sessions.Signal // wakes its Wait
 
 	others  bool // stood in line when it left

@@ -104,7 +104,7 @@ func (s *session) despair(c *claim) {
 }
 
 // confirm has one master store the token of a claim and renew it.
-func (s *session) confirm(c *claim, n *node, f *flight) {
+func (s *session) confirm(c *claim, n *node, f *inflight) {
 	c.spots[n.i].raising = true
 	since := time.Now()
 	if f != nil {

@@ -10,7 +10,7 @@ import (
 // Raise raises a claim that is held on all its masters once more, in a call that began at since, and returns from when on each has it then.
 func Raise(ctx context.Context, of driver.Session, id string, since time.Time) (from []time.Time, err error) {
 	s := of.(*session) //nolint:forcetypeassert // there is no other one
-	f := newFlight(since)
+	f := newInflight(since)
 	s.mu.Lock()
 	c := s.claims[id]
 	for _, n := range s.d.nodes {

@@ -64,7 +64,7 @@ func Overtaken() (said, seen int) {
 		d.nodes = append(d.nodes, newNode(d.env, i, nil, &membership.Master{}))
 	}
 	d.nodes[2].isLate()
-	over := make(chan *flight)
+	over := make(chan *tally)
 	go func() {
 		f, _ := d.everywhere(context.Background(), func(*node) (redisconn.Call, bool) { return redisconn.Call{}, true }, func(*node, any) error {
 			seen++

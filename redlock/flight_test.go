@@ -24,7 +24,7 @@ func TestTheLastMastersAreWaitedForAsLongAsTheFirstTook(t *testing.T) {
 			}
 			s := &session{d: d}
 			for try, want := range []time.Duration{want, 0} {
-				f := newFlight(time.Now())
+				f := newInflight(time.Now())
 				for _, n := range d.nodes {
 					f.give(n)
 				}

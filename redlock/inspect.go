@@ -97,8 +97,8 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 		return false
 	})
 	if err == nil && f.answered() < d.quorum {
-		if err = d.refusing(f); err == nil {
-			err = d.unavailable(f)
+		if err = f.refusing(d.shared); err == nil {
+			err = f.unavailable(d.shared)
 		}
 	}
 	if err != nil {
@@ -111,73 +111,6 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 		s.unsure = !s.Held && len(s.counters) > 0 && len(s.counters)+bits.OnesCount64(missing) >= d.quorum
 	}
 	return seats, fence, nil
-}
-
-// everywhere gives every master an order and waits for the answers: of all, or, when a majority has answered, of those that
-// are neither late nor silent, for a moment. One that is late here is waited for again when it has answered within grace.
-// While undecided says, of how many answers are missing, that they matter, all are waited for; nil says never.
-func (d *Driver) everywhere(
-	ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error, undecided func(missing int) bool,
-) (*flight, error) {
-	f := newFlight(time.Now())
-	f.late = f.since.Add(grace)
-	var mu sync.Mutex
-	var late *time.Timer
-	f.over = func() bool {
-		all := f.answered() < d.quorum || undecided != nil && undecided(bits.OnesCount64(f.missing()))
-		for _, n := range d.nodes {
-			if f.missing()&(1<<n.i) != 0 && (all || !n.ailing()) {
-				return false
-			}
-		}
-		return true
-	}
-	mu.Lock()
-	for _, n := range d.nodes {
-		c, wanted := call(n)
-		if !wanted {
-			continue
-		}
-		f.give(n)
-		n.give(order{call: c, since: f.since, until: f.since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if f.ended { // what it says is not looked at, so it counts as one that has said nothing
-				f.heard(n, err)
-				return
-			}
-			if err == nil {
-				err = answer(n, v)
-			}
-			f.answer(n, err)
-			f.check()
-			if !f.ended && f.answered() >= d.quorum && late == nil {
-				late = time.AfterFunc(moment, func() {
-					mu.Lock()
-					defer mu.Unlock()
-					for _, n := range d.nodes {
-						if !f.ended && f.missing()&(1<<n.i) != 0 {
-							n.isLate()
-						}
-					}
-					f.check()
-				})
-			}
-		}})
-	}
-	f.check()
-	mu.Unlock()
-	select {
-	case <-f.done:
-		mu.Lock()
-		defer mu.Unlock()
-		if late != nil {
-			late.Stop()
-		}
-		return f, nil
-	case <-ctx.Done():
-		return newFlight(f.since), ctx.Err()
-	}
 }
 
 func parseGlimpse(v any) (g glimpse, err error) {

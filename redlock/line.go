@@ -13,7 +13,7 @@ import (
 // join runs the long script on all masters: a claim that is new enters the line, one that is not asks for its state.
 func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
 	hearing := s.listening(ctx, c)
-	f := newFlight(since)
+	f := newInflight(since)
 	s.mu.Lock()
 	if c.leaving {
 		s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
 }
 
 // entered waits until the masters that were asked have decided that the claim is held, or that it is not for now.
-func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
+func (s *session) entered(ctx context.Context, c *claim, f *inflight) error {
 	err := s.await(ctx, f, func() bool {
 		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
 	})
@@ -66,7 +66,7 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 }
 
 // ask runs the long script on one master. s.mu is held.
-func (s *session) ask(c *claim, n *node, f *flight) {
+func (s *session) ask(c *claim, n *node, f *inflight) {
 	f.give(n)
 	sp := &c.spots[n.i]
 	sp.pending++
@@ -200,14 +200,14 @@ func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisc
 }
 
 // giveUp is for a claim that too few masters answered. Nothing was done where nothing left this process.
-func (s *session) giveUp(c *claim, f *flight) error {
+func (s *session) giveUp(c *claim, f *inflight) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !f.touched() && c.state == unsent {
 		c.begun = false
 	}
-	if err := s.d.refusing(f); err != nil {
+	if err := f.refusing(s.d); err != nil {
 		return err
 	}
-	return s.d.unavailable(f)
+	return f.unavailable(s.d)
 }

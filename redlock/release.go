@@ -31,8 +31,8 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 
 // leave has every master let the claim go, also those that seem not to have it: the answer that said so may be older than
 // a request under way.
-func (s *session) leave(c *claim) *flight {
-	f := newFlight(time.Now())
+func (s *session) leave(c *claim) *inflight {
+	f := newInflight(time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.left {
@@ -46,7 +46,7 @@ func (s *session) leave(c *claim) *flight {
 }
 
 // depart has one master let the claim go. One that does not answer is asked again until it does. s.mu is held.
-func (s *session) depart(c *claim, n *node, f *flight) {
+func (s *session) depart(c *claim, n *node, f *inflight) {
 	f.give(n)
 	n.give(order{
 		call: s.lineCall(c, nil, n, f.proposal, ""), since: f.since, until: time.Now().Add(s.timeout),
@@ -86,7 +86,7 @@ func (s *session) out(c *claim, n *node, v any, err error) {
 }
 
 // departed waits until the masters have decided whether the claim was held until now.
-func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, error) {
+func (s *session) departed(ctx context.Context, c *claim, f *inflight) (bool, error) {
 	count := func() (yes, no int) {
 		for i := range c.spots {
 			switch c.spots[i].left {
@@ -134,7 +134,7 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 		return false, err
 	}
 	if yes, no = count(); yes+no < s.d.quorum {
-		return false, fmt.Errorf("redlock: release %q: %w", c.Name, s.d.unavailable(f))
+		return false, fmt.Errorf("redlock: release %q: %w", c.Name, f.unavailable(s.d))
 	}
 	// A majority has let it go. Masters that have not answered may have had it.
 	held := yes >= s.d.quorum || c.state == held && no <= len(s.d.nodes)-s.d.quorum
@@ -163,7 +163,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 		cancel()
 	}
 	deaf := s.listening(hears, next)
-	leaves, joins := newFlight(time.Now()), newFlight(time.Now())
+	leaves, joins := newInflight(time.Now()), newInflight(time.Now())
 	s.mu.Lock()
 	next.need, next.begun, next.flight = joins.since, true, joins
 	leaves.propose(s.d, old.Name, old.token)
@@ -203,7 +203,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 }
 
 // turn has old leave one master and next join there. s.mu is held.
-func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
+func (s *session) turn(old, next *claim, n *node, leaves, joins *inflight) {
 	leaves.give(n)
 	joins.give(n)
 	next.spots[n.i].pending++
@@ -243,7 +243,7 @@ func (s *session) Close(ctx context.Context) error {
 	leaving := s.claims.AllLeaving()
 	s.mu.Unlock()
 	var err error
-	flights := make([]*flight, len(leaving))
+	flights := make([]*inflight, len(leaving))
 	for i, c := range leaving {
 		flights[i] = s.leave(c)
 	}
@@ -260,7 +260,7 @@ func (s *session) Close(ctx context.Context) error {
 // that answer; the others are asked until they do. It waits for them at most as long as the call, which began at since, has
 // taken so far.
 func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
-	f := newFlight(since)
+	f := newInflight(since)
 	s.mu.Lock()
 	c.leaving = true
 	f.propose(s.d, c.Name, c.token)

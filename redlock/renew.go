@@ -20,7 +20,7 @@ const batch = 100
 // in Acquire, everything on all masters at once. It is answered when a majority has renewed every claim that holds; until
 // then the old validity stands.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
-	f := newFlight(time.Now())
+	f := newInflight(time.Now())
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -97,9 +97,9 @@ func (s *session) heardOf(since time.Time, claims []*claim) bool {
 
 // judge says what became of the claims. One that was granted meanwhile, by masters some of which did not hear of this
 // renewal, is renewed on its own.
-func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (driver.Renewal, error) {
+func (s *session) judge(ctx context.Context, f *inflight, holds, waits []*claim) (driver.Renewal, error) {
 	s.mu.Lock()
-	late := newFlight(f.since)
+	late := newInflight(f.since)
 	for _, c := range waits {
 		if s.renewed(f.since, []*claim{c}) {
 			continue
@@ -118,7 +118,7 @@ func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.answered() < s.d.quorum && f.failed != 0 {
-		return driver.Renewal{}, fmt.Errorf("redlock: renew: %w", s.d.unavailable(f))
+		return driver.Renewal{}, fmt.Errorf("redlock: renew: %w", f.unavailable(s.d))
 	}
 	for _, c := range claims {
 		if !c.leaving && c.state == held && c.has() < s.d.quorum {
@@ -151,7 +151,7 @@ func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (
 // A master that was taken in counts from the next renewal on, if this one succeeds without it, and not while it waits for its vote:
 // see claim.renewed and docs/models/renew.pml. Only a claim that is known not to have the master takes it in. So where a key has gone
 // unnoticed that is heard first, and an answer that is lost hides no gap.
-func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
+func (s *session) hold(n *node, claims []*claim, f *inflight, until time.Time) {
 	var all, lacking []*claim
 	for _, c := range claims {
 		if c.spots[n.i].has {
@@ -210,7 +210,7 @@ func (s *session) holdCall(n *node, claims []*claim, known int) redisconn.Call {
 }
 
 // held takes in which claims a master has renewed, and for which of those that follow the known it was taken in. s.mu is held.
-func (s *session) held(n *node, o *order, claims []*claim, known int, reply []any, f *flight) {
+func (s *session) held(n *node, o *order, claims []*claim, known int, reply []any, f *inflight) {
 	number := func(i int) int64 { x, _ := reply[i].(int64); return x }
 	waits := number(0) == 0
 	switch {
@@ -253,7 +253,7 @@ func (s *session) held(n *node, o *order, claims []*claim, known int, reply []an
 }
 
 // ping asks a master only whether it is there.
-func (s *session) ping(n *node, f *flight, until time.Time) {
+func (s *session) ping(n *node, f *inflight, until time.Time) {
 	f.give(n)
 	n.give(order{
 		call: membership.Look(), since: f.since, until: until,

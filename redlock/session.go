@@ -83,7 +83,7 @@ func (s *session) forget(c *claim) {
 }
 
 // await lets the flight go and returns when it is over or the caller gives up.
-func (s *session) await(ctx context.Context, f *flight, over func() bool) error {
+func (s *session) await(ctx context.Context, f *inflight, over func() bool) error {
 	s.mu.Lock()
 	f.over = over
 	f.check()
@@ -97,7 +97,7 @@ func (s *session) await(ctx context.Context, f *flight, over func() bool) error 
 }
 
 // unfinished is the error of a call whose caller gives up, with what it has heard.
-func (s *session) unfinished(f *flight, err error) error {
+func (s *session) unfinished(f *inflight, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf("redlock: %d of %d masters have answered so far", f.answered(), len(s.d.nodes))
@@ -109,7 +109,7 @@ func (s *session) unfinished(f *flight, err error) error {
 
 // linger waits for the masters that have not answered yet, until their answers are late. One that is waited for in vain is
 // late from then on: nobody waits for it until it has answered in time.
-func (s *session) linger(ctx context.Context, f *flight, patience time.Duration) {
+func (s *session) linger(ctx context.Context, f *inflight, patience time.Duration) {
 	s.mu.Lock()
 	f.late = lateness(patience)
 	f.awaits = f.missing()

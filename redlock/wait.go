@@ -78,7 +78,7 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 		return next
 	}
 	deaf := s.listening(ctx, c)
-	f := newFlight(now)
+	f := newInflight(now)
 	f.late = now // nobody waits for it, so nobody is in time
 	s.mu.Lock()
 	defer s.mu.Unlock()
