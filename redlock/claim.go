@@ -78,12 +78,12 @@ type spot struct {
 // Depart implements sessions.Leaver.
 func (c *claim) Depart() { c.leaving = true }
 
-func (c *claim) grant(said readings) driver.Grant {
+func (c *claim) grant(said *redisstore.Reader) driver.Grant {
 	if c.state == held {
 		return driver.Grant{Held: true, Fence: lowest(c.token)}
 	}
 	if c.seen != c.stands {
-		c.holder, c.seen = said.holder(c.stands), c.stands
+		c.holder, c.seen = holderOf(c.stands, said), c.stands
 	}
 	return driver.Grant{Holder: c.holder}
 }

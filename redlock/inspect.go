@@ -141,7 +141,7 @@ func parseGlimpse(v any) (g glimpse, err error) {
 // merge makes one line of what the masters show: first who holds a majority, then another program that stands in the way,
 // then the others by ticket.
 func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
-	byID, said := map[string]*seat{}, readings{}
+	byID, said := map[string]*seat{}, &redisstore.Reader{}
 	at := func(id string, h driver.Holder) *seat {
 		s := byID[id]
 		if s == nil {
@@ -153,7 +153,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 	}
 	for i, g := range glimpses {
 		fence = max(fence, uint64(g.counter)) //nolint:gosec // a counter of ours
-		if h := said.holder(g.value); h != nil {
+		if h := holderOf(g.value, said); h != nil {
 			id := holderID(g.value)
 			if id == "" {
 				id = "\x00" + g.value
@@ -176,7 +176,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 		}
 		for _, p := range g.waits {
 			h := driver.Holder{PublicID: driver.PublicID(p.id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Since: p.record.since}
-			redisstore.Describe(&h, p.record.info)
+			said.Describe(&h, p.record.info)
 			s := at(p.id, h)
 			s.masters |= 1 << i
 			s.ticket, s.channel = p.ticket, p.record.channel

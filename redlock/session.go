@@ -25,7 +25,8 @@ type session struct {
 
 	mu     sync.Mutex
 	claims sessions.Claims[*claim]
-	said   readings
+	said   *redisstore.Reader // what holders wrote, which are few; made anew by read
+	reads  int
 	closed bool
 }
 
@@ -35,7 +36,7 @@ func newSession(d *shared, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.NodeTimeout, ttl/3), owner: spec.Owner.Encode(),
-		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{}, said: readings{},
+		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{},
 	}
 }
 
@@ -148,11 +149,21 @@ func (s *session) state(c *claim) (driver.Grant, error) {
 	case broken:
 		return driver.Grant{}, driver.ErrBroken
 	case unsent:
-		g := c.grant(s.said)
 		s.forget(c)
-		return g, nil
 	}
-	return c.grant(s.said), nil
+	return c.grant(s.read()), nil
+}
+
+// readsMax is how many holders are read before what is remembered of them is forgotten.
+const readsMax = 256
+
+// read returns what reads a holder. s.mu is held.
+func (s *session) read() *redisstore.Reader {
+	if s.reads%readsMax == 0 {
+		s.said = &redisstore.Reader{}
+	}
+	s.reads++
+	return s.said
 }
 
 // standing returns the claims that hold and those that wait. s.mu is held.

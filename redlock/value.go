@@ -43,14 +43,8 @@ func infoOf(c driver.Claim, owner []byte) string {
 	return string(redisstore.Info{Owner: owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes}.Append(make([]byte, 0, 128)))
 }
 
-// readings is what the information in values says, by its text. The same programs hold again and again, and to read what
-// they write takes longer than all else that is done with an answer.
-type readings map[string]driver.Holder
-
-const readingsMax = 64
-
-// holder reads a value at a name for people: nil where nobody stands there.
-func (r readings) holder(value string) *driver.Holder {
+// holderOf reads a value at a name for people: nil where nobody stands there.
+func holderOf(value string, said *redisstore.Reader) *driver.Holder {
 	if value == "" {
 		return nil
 	}
@@ -59,16 +53,9 @@ func (r readings) holder(value string) *driver.Holder {
 		h := redisstore.Foreign(value)
 		return &h
 	}
+	h := driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true}
 	_, text := afterPlace(value)
-	h, known := r[text]
-	if !known {
-		h = driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true}
-		redisstore.Describe(&h, text)
-		if len(r) == readingsMax {
-			clear(r)
-		}
-		r[strings.Clone(text)] = h
-	}
+	said.Describe(&h, text)
 	h.PublicID, h.Broken = driver.PublicID(id), value[headLen] == '!'
 	return &h
 }
