@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -201,4 +202,59 @@ func clockRun(t *testing.T, w *witness, holds driver.Session, others []driver.Se
 	write()
 	_, _ = holds.Release(ctx, c)
 	all.Wait()
+}
+
+// Two of five masters' clocks go an hour forth and back. Exclusion may suffer from that, the order of tokens does not: what
+// was granted later has the larger token, by whatever majority.
+func TestClocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("contests under clocks that differ: make proof")
+	}
+	var set []*servertest.Server
+	for range 5 {
+		s, err := servertest.Start(t.Context(), servertest.Options{Clock: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		set = append(set, s)
+	}
+	d := open(t, urlOf(addrs(set)))
+	s := session(t, d, 2*time.Second)
+	last := uint64(0)
+	for round := range 100 {
+		for i, by := range []time.Duration{time.Hour, -time.Hour} {
+			if round%4 >= 2 {
+				by = -by // and back again
+			}
+			if round%2 == 0 {
+				if err := set[(round/4+i)%5].Step(by); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		out := set[round%5] // every majority has its turn
+		occupy(t, "clocks", out)
+		c := mutex("clocks", true)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		g, err := acquire(ctx, s, c)
+		cancel()
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if g.Fence < last+driver.Stride {
+			t.Fatalf("round %d: token %d after %d", round, g.Fence, last)
+		}
+		last = g.Fence
+		if _, err := s.Release(t.Context(), c); err != nil {
+			t.Fatalf("round %d: release: %v", round, err)
+		}
+		out.MustDo(t, "DEL", "clocks")
+	}
+}
+
+func TestDriftIsTakenOff(t *testing.T) {
+	t.Parallel()
+	set := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}
+	redistest.TryDrift(t, open(t, urlOf(addrs(set))+patient), "m", set...)
 }

@@ -3,12 +3,16 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redlock"
 )
 
@@ -132,4 +136,63 @@ func total(drivers []*redlock.Driver) (sum redlock.Stats) {
 		sum.Grants, sum.Raises, sum.Yields = sum.Grants+s.Grants, sum.Raises+s.Raises, sum.Yields+s.Yields
 	}
 	return sum
+}
+
+// wired opens the masters over a wire each.
+func wired(t *testing.T, set []*servertest.Server, parameters string) (*redlock.Driver, []*wire.Wire) {
+	t.Helper()
+	var wires []*wire.Wire
+	var all []string
+	for _, s := range set {
+		w := wire.New(t, s.Addr())
+		wires, all = append(wires, w), append(all, w.Addr())
+	}
+	return open(t, urlOf(all)+parameters), wires
+}
+
+// occupy has another program hold the name on some masters.
+func occupy(t *testing.T, name string, set ...*servertest.Server) {
+	t.Helper()
+	for _, s := range set {
+		s.MustDo(t, "SET", name, "theirs", "PX", "600000")
+	}
+}
+
+// ours reports whether a claim of ours has the master.
+func ours(t *testing.T, s *servertest.Server, name string) bool {
+	t.Helper()
+	return strings.HasPrefix(s.MustDo(t, "GET", name), "ilq1:")
+}
+
+// everywhere waits until a claim of ours that has a majority has all masters.
+func everywhere(t *testing.T, set []*servertest.Server, name string) {
+	t.Helper()
+	until(t, 30*time.Second, "taken everywhere", func() bool {
+		return !slices.ContainsFunc(set, func(s *servertest.Server) bool { return !ours(t, s, name) })
+	})
+}
+
+// crowdWith is crowd whose contenders bear errors.
+func crowdWith(t *testing.T, n int, url string, ttl, during time.Duration, think func()) ([]*redlock.Driver, *judge) {
+	t.Helper()
+	j := &judge{t: t}
+	ctx, cancel := context.WithTimeout(t.Context(), during)
+	defer cancel()
+	var drivers []*redlock.Driver
+	done := make(chan struct{}, n)
+	for range n {
+		d := open(t, url)
+		s := session(t, d, ttl)
+		drivers = append(drivers, d)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for ctx.Err() == nil {
+				_ = contend(ctx, s, "crowd", false, j, think)
+			}
+		}()
+	}
+	for range n {
+		<-done
+	}
+	return drivers, j
 }

@@ -7,7 +7,58 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
+
+// A try that gets no majority leaves nothing behind, also where it was granted and the answer did not come.
+func TestMinorityIsGivenBack(t *testing.T) {
+	set := startMasters(t, 5)
+	d, wires := wired(t, set, endless) // a majority denies it, so that nobody waits for the master that is mute
+	s := session(t, d, endlessTTL)
+	occupy(t, "minority", set[:3]...)
+	heal := wires[3].Stall(wire.Replies)
+	defer heal()
+	c := mutex("minority", false)
+	if g, err := s.Acquire(t.Context(), c); g.Held || err != nil { // after an error it would stand there until its Release
+		t.Fatalf("held by two of five: %+v, %v", g, err)
+	}
+	heal()
+	freeForGood(t, "minority", set[3:]...)
+}
+
+// One master gets to see the request only after the lock was released. It must not stand there then until its TTL is over.
+func TestStraggler(t *testing.T) {
+	set := startMasters(t, 5)
+	d, wires := wired(t, set, "?node_timeout=500ms")
+	s := session(t, d, time.Minute)
+	heal := wires[4].Stall(wire.Both)
+	c := mutex("straggler", true)
+	if g, err := s.Acquire(t.Context(), c); !g.Held || err != nil {
+		t.Fatalf("four of five masters: %+v, %v", g, err)
+	}
+	if held, err := s.Release(t.Context(), c); !held || err != nil {
+		t.Fatalf("release: %v, %v", held, err)
+	}
+	heal()
+	// It comes and goes, or never comes.
+	freeForGood(t, "straggler", set[4])
+}
+
+// freeForGood waits until the masters are free of ours, and stay so.
+func freeForGood(t *testing.T, name string, set ...*servertest.Server) {
+	t.Helper()
+	free := 0
+	until(t, 20*time.Second, "free of "+name+" for good", func() bool {
+		free++
+		for _, s := range set {
+			if ours(t, s, name) {
+				free = 0
+			}
+		}
+		return free == 50
+	})
+}
 
 // One leaves and stands in line again while masters have lost their votes. It has left wherever the master says so, and was held until
 // then; that nothing new can stand there for now is the next claim's matter, which waits until it can.
