@@ -15,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// The rights of a user who locks are exactly those that it needs: with all of them everything works, and without any one of them
-// something does not.
+// The rights of a user who locks are exactly those that it needs: with all of them everything
+// works, and without any one of them something does not.
 func TestACL_IsExact(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
@@ -130,7 +130,8 @@ func everything(t *testing.T, s *servertest.Server, rights []string) error {
 		// one that waits and one that holds are broken
 		stands(a, three, true), stands(b, four, false), breaks("a/broken", 1, false), breaks("a/broken", 0, false),
 		renews(a, 1), renews(b, 1), leaves(b, four, false), leaves(a, three, false),
-		// another program's lock, of which one knows only when it ends, and one whose holder has gone without a word
+		// another program's lock, of which one knows only when it ends, and one whose holder has
+		// gone without a word
 		admin("SET", "a/theirs", "theirs", "PX", "60000"),
 		stands(a, theirs, false), breaks("a/theirs", 0, true), granted(a, theirs), leaves(a, theirs, true),
 		stands(a, dead, true), stands(b, next, false), admin("DEL", "a/dead"),
@@ -143,8 +144,8 @@ func everything(t *testing.T, s *servertest.Server, rights []string) error {
 	return nil
 }
 
-// A right that a script needs is missing, which a master says when the script has begun: Redis 7.0 as an error of no kind. It was
-// answered, so it is not asked again at once.
+// A right that a script needs is missing, which a master says when the script has begun: Redis 7.0
+// as an error of no kind. It was answered, so it is not asked again at once.
 func TestACL_WhatIsMissingIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -199,7 +200,7 @@ func TestACL_WhatIsMissingIsAskedForOnce(t *testing.T) {
 	if _, err := d.Line(t.Context(), "a/held"); err != nil { // each master answers after what it was asked before
 		t.Error(err)
 	}
-	if n := d.Ghosts(); n > 0 {
+	if n := d.Orphans(); n > 0 {
 		t.Errorf("at %d masters it is released again and again, although all have answered", n)
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Acquire implements driver.Session. A free name takes one short script on every master at once. A claim that gets no
-// majority that way joins the line on every master with the long one, after this process has subscribed there; a name where
-// others stood in line lately is asked for by the long script at once.
+// Acquire implements driver.Session. A free name takes one short script on every master at once. A
+// claim that gets no majority that way joins the line on every master with the long one, after this
+// process has subscribed there; a name where others stood in line lately is asked for by the long
+// script at once.
 func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, fmt.Errorf("redlock: %w: %w", driver.ErrNotSent, err)
@@ -36,8 +37,8 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	case state >= gone:
 		return s.state(c)
 	case state == held:
-		return s.again(ctx, c, since)
-	case !begun && !s.d.crowd.At(c.Name):
+		return s.renewOne(ctx, c, since)
+	case !begun && !s.d.contended.At(c.Name):
 		if decided, err := s.take(ctx, c, since); decided || err != nil {
 			return s.answer(ctx, c, err)
 		}
@@ -45,14 +46,14 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	return s.answer(ctx, c, s.join(ctx, c, since))
 }
 
-// answer is the claim's state, unless err says that it is not known. One that is refused stands nowhere then, also where others than
-// those that refuse it have put it into their lines.
+// answer is the claim's state, unless err says that it is not known. One that is refused stands
+// nowhere then, also where others than those that refuse it have put it into their lines.
 func (s *session) answer(ctx context.Context, c *claim, err error) (driver.Grant, error) {
 	if err == nil {
 		return s.state(c)
 	}
 	if final(err) {
-		s.withdraw(ctx, c)
+		s.cleanupRefused(ctx, c)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,12 +63,12 @@ func (s *session) answer(ctx context.Context, c *claim, err error) (driver.Grant
 	return driver.Grant{}, err
 }
 
-// again renews a held claim on its masters.
-func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.Grant, error) {
+// renewOne renews a held claim on its masters.
+func (s *session) renewOne(ctx context.Context, c *claim, since time.Time) (driver.Grant, error) {
 	f := newInflight(since)
 	s.mu.Lock()
-	for i := range c.spots {
-		if c.spots[i].has {
+	for i := range c.nodes {
+		if c.nodes[i].has {
 			s.confirm(c, s.d.nodes[i], f)
 		}
 	}
@@ -93,28 +94,28 @@ func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.
 	return s.state(c)
 }
 
-// take runs the short script on all masters. It reports whether that decided. A try that gets some of the masters, of which others got the
-// rest, asks again for those: see beaten.
+// take runs the short script on all masters. It reports whether that decided. A try that gets some
+// of the masters, of which others got the rest, asks again for those: see outbid.
 func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided bool, err error) {
 	b := bid{stands: make([]string, len(s.d.nodes))}
 	var until time.Time
 	for at := since; ; at = time.Now() {
 		f := s.bid(c, &b, at)
 		err = s.await(ctx, f, func() bool {
-			return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
+			return c.state >= held || c.idle() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
 		})
 		if err != nil {
 			return false, err
 		}
 		s.mu.Lock()
-		split := c.state < held && !c.Queue && !c.beaten(b.stands, s.d.quorum)
+		split := c.state < held && !c.Queue && !c.outbid(b.stands, s.d.quorum)
 		s.mu.Unlock()
 		if split { // the masters that are still to answer may be those that it has
-			s.linger(ctx, f, grace)
+			s.linger(ctx, f, stragglerWait)
 		}
 		s.mu.Lock()
 		state, lost := c.state, f.out == 0 && f.known(s.d) < s.d.quorum || f.silent() > len(s.d.nodes)-s.d.quorum
-		line, leads := b.line, c.has() > 0 && !c.beaten(b.stands, s.d.quorum)
+		line, leads := b.line, c.has() > 0 && !c.outbid(b.stands, s.d.quorum)
 		s.mu.Unlock()
 		switch {
 		case state >= held:
@@ -122,20 +123,20 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 			s.d.tell()
 			return true, nil
 		case lost:
-			s.linger(ctx, f, grace) // for a true count: those that refuse are the first to answer
+			s.linger(ctx, f, stragglerWait) // for a true count: those that refuse are the first to answer
 			return true, s.giveUp(c, f)
 		case c.Queue || line:
 			return false, nil
 		}
 		now := time.Now()
 		if until.IsZero() {
-			until = now.Add(min(grace+3*now.Sub(since), moment))
+			until = now.Add(min(stragglerWait+3*now.Sub(since), laggardWait))
 		}
 		if !leads || now.After(until) {
-			s.giveBack(ctx, c, since)
+			s.cleanup(ctx, c, since)
 			return true, nil
 		}
-		if !rest(ctx, rand.N(restless)) {
+		if !sleep(ctx, rand.N(retryPause)) {
 			return false, ctx.Err()
 		}
 	}
@@ -147,7 +148,8 @@ type bid struct {
 	stands []string // by master: the value that stands in its way
 }
 
-// bid runs the short script on all masters, or once more on those at which something stood in the way.
+// bid runs the short script on all masters, or once more on those at which something stood in the
+// way.
 func (s *session) bid(c *claim, b *bid, at time.Time) *inflight {
 	f := newInflight(at)
 	f.propose(s.d, c.Name, 0)
@@ -156,38 +158,38 @@ func (s *session) bid(c *claim, b *bid, at time.Time) *inflight {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		f.answer(n, err)
-		sp := &c.spots[n.i]
-		sp.pending--
+		ns := &c.nodes[n.i]
+		ns.pending--
 		switch v := v.(type) {
 		case int64:
 			if v == 0 {
 				b.line = true
 			} else if err == nil {
-				sp.given(v, o.since)
+				ns.given(v, o.since)
 			}
 		case string:
 			b.line = b.line || holderID(v) == c.ID
 			b.stands[n.i] = v
-			s.d.met(ticketOf(v))
+			s.d.observeTicket(ticketOf(v))
 			if c.stands == "" {
 				c.stands = v
 			}
 		}
-		sp.failed(err)
-		sp.doubt = sp.doubt || o.again
+		ns.failed(err)
+		ns.doubt = ns.doubt || o.resent
 		s.step(c)
 		f.check()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	again := c.begun
-	c.begun, c.flight = true, f
+	c.begun, c.acquiring = true, f
 	for _, n := range s.d.nodes {
 		if again && b.stands[n.i] == "" {
 			continue
 		}
 		b.stands[n.i] = ""
-		c.spots[n.i].pending++
+		c.nodes[n.i].pending++
 		f.give(n)
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
@@ -199,8 +201,8 @@ func (s *session) bid(c *claim, b *bid, at time.Time) *inflight {
 	return f
 }
 
-// rest returns true after a while, or false at once when ctx has ended.
-func rest(ctx context.Context, d time.Duration) bool {
+// sleep returns true after a while, or false at once when ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -211,13 +213,14 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// restless bounds the pause of a try that asks again.
-const restless = 2 * time.Millisecond
+// retryPause bounds the pause of a try that asks again.
+const retryPause = 2 * time.Millisecond
 
-// beaten reports whether a try without a majority is to give back the masters that it has: another claim has a majority, has any master
-// with an older ticket, or has one where somebody waits. So of those that split the masters just the oldest keeps what it has, and asks
-// again for what the others give back. stands are the values in its way.
-func (c *claim) beaten(stands []string, quorum int) bool {
+// outbid reports whether a try without a majority releases the masters that it has: another claim
+// has a majority, has any master with an older ticket, or has one where somebody waits. So of those
+// that split the masters just the oldest keeps what it has, and asks again for what the others
+// release. stands are the values in its way.
+func (c *claim) outbid(stands []string, quorum int) bool {
 	for _, v := range stands {
 		n, id := 0, holderID(v)
 		for _, other := range stands {

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/redistest"
 )
 
-// A claim gets one master, waits longer than its TTL without a renewal, and then gets another one. The first is over by then
-// and belongs to somebody else, so that the two are no majority.
+// A claim gets one master, waits longer than its TTL without a renewal, and then gets another one.
+// The first is over by then and belongs to somebody else, so that the two are no majority.
 func TestVotesGrowOld(t *testing.T) {
 	set := startMasters(t, 3)
 	d := open(t, urlOf(addrs(set)))
@@ -85,7 +85,8 @@ func TestNobodyWaitsForWhoDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Three of five masters stand still for a while, under load. Nobody holds then who did not before, and all go on.
+// Three of five masters stand still for a while, under load. Nobody holds then who did not before,
+// and all go on.
 func TestMajorityStandsStill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")
@@ -118,8 +119,9 @@ func TestMajorityStandsStill(t *testing.T) {
 	}
 }
 
-// A16: every two of three users of a semaphore can have two of three masters on their side, so a limit of two would let in
-// all three; the same goes for a reader and a writer. Such locks are refused, and no master is asked.
+// A16: every two of three users of a semaphore can have two of three masters on their side, so a
+// limit of two would let in all three; the same goes for a reader and a writer. Such locks are
+// refused, and no master is asked.
 func TestA16_MajoritiesDoNotCount(t *testing.T) {
 	set := startMasters(t, 3)
 	client := redistest.OpenClient(t, urlOf(addrs(set)), nil)
@@ -145,7 +147,8 @@ func TestA16_MajoritiesDoNotCount(t *testing.T) {
 	}
 }
 
-// A free claim and its release cost one request to each master, sent to all before one has answered.
+// A free claim and its release cost one request to each master, sent to all before one has
+// answered.
 func TestRoundTrips(t *testing.T) {
 	set := startMasters(t, 5)
 	b := redistest.NewProxies(t)

@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A program that opens masters while another one enlists them waits for it. The half of that is made by hand: four of five
-// masters do not know the set yet. Where that lasts, it is not founding, and the program hears how many know.
+// A program that opens masters while another one enlists them waits for it. The half of that is
+// made by hand: four of five masters do not know the set yet. Where that lasts, it is not founding,
+// and the program hears how many know.
 func TestAProgramWaitsForTheOneThatFoundsTheSet(t *testing.T) {
 	set := startMasters(t, 5)
 	url := urlOf(addrs(set))

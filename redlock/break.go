@@ -11,24 +11,24 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Break implements driver.Inspector. A held claim is marked on all masters that it has, and no majority renews it any more;
-// with now, and where it only waits, it leaves all of them.
+// Break implements driver.Inspector. A held claim is marked on all masters that it has, and no
+// majority renews it any more; with now, and where it only waits, it leaves all of them.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	if err := redisstore.CheckName("redlock", name); err != nil {
 		return err
 	}
-	seats, _, err := d.view(ctx, name)
+	entries, _, err := d.view(ctx, name)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(seats, func(s *seat) bool { return s.PublicID == publicID && (s.unsure || s.Fence == fence) })
-	if i >= 0 && seats[i].unsure {
+	i := slices.IndexFunc(entries, func(s *entry) bool { return s.PublicID == publicID && (s.unsure || s.Fence == fence) })
+	if i >= 0 && entries[i].unsure {
 		return fmt.Errorf("redlock: break %q: too few masters answered to tell whether %s holds it", name, publicID)
 	}
 	if i < 0 {
 		return fmt.Errorf("redlock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
 	}
-	s, k := seats[i], keysOf(name)
+	s, k := entries[i], keysOf(name)
 	switch {
 	case s.Foreign && !now:
 		return fmt.Errorf("redlock: break %q: %w: another program holds it and reads no marks", name, driver.ErrOnlyNow)
@@ -52,7 +52,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 }
 
 // mark tells a claim on every master that it is broken, and returns which masters it has.
-func (d *Driver) mark(ctx context.Context, k keys, s *seat, how string) (has []bool, err error) {
+func (d *Driver) mark(ctx context.Context, k keys, s *entry, how string) (has []bool, err error) {
 	has = make([]bool, len(d.nodes))
 	stands, holds := 0, 0
 	f, err := d.everywhere(ctx, func(*node) (redisconn.Call, bool) {
@@ -80,8 +80,8 @@ func (d *Driver) mark(ctx context.Context, k keys, s *seat, how string) (has []b
 	return has, nil
 }
 
-// takeOut has a claim leave the masters that it has, and hands them over.
-func (d *Driver) takeOut(ctx context.Context, k keys, s *seat, has []bool) error {
+// takeOut releases a claim on the masters that it has, and hands them over.
+func (d *Driver) takeOut(ctx context.Context, k keys, s *entry, has []bool) error {
 	proposal := proposalOf(time.Now())
 	f, err := d.everywhere(ctx, func(n *node) (redisconn.Call, bool) {
 		return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{s.id, "0", "3600000", proposal}}, has[n.i]
@@ -95,7 +95,8 @@ func (d *Driver) takeOut(ctx context.Context, k keys, s *seat, has []bool) error
 	return nil
 }
 
-// breakForeign deletes another program's lock from every master where it still has the value that was seen.
+// breakForeign deletes another program's lock from every master where it still has the value that
+// was seen.
 func (d *Driver) breakForeign(ctx context.Context, k keys, value string) error {
 	gone := 0
 	f, err := d.everywhere(ctx, func(*node) (redisconn.Call, bool) {

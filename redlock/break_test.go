@@ -15,8 +15,9 @@ func TestBreakIsHeard(t *testing.T) {
 	redistest.TryBreakIsHeard(t, func(t *testing.T) driver.Driver { return open(t, url) }, driver.Mutex, driver.Write)
 }
 
-// A process that holds something is cut off from its masters. It sees the end of its subscriptions, asks at once, and goes on trying to
-// subscribe; when it can it asks again, and so hears of what nobody could tell it.
+// A process that holds something is cut off from its masters. It sees the end of its subscriptions,
+// asks at once, and goes on trying to subscribe; when it can it asks again, and so hears of what
+// nobody could tell it.
 func TestHolderAsksWhenItsSubscriptionEnds(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

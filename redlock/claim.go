@@ -19,8 +19,8 @@ const (
 	broken // by an operator
 )
 
-// claim is one claim of a session. Its state only moves forward, whatever order messages and answers of the masters come
-// in. Everything here is guarded by the session's mutex.
+// claim is one claim of a session. Its state only moves forward, whatever order messages and
+// answers of the masters come in. Everything here is guarded by the session's mutex.
 type claim struct {
 	driver.Claim
 	keys   keys
@@ -31,20 +31,20 @@ type claim struct {
 	state   state
 	token   int64     // the highest of the tokens that it reserved, or is being raised to
 	raising bool      // it has a majority, and gets one token to hold there
-	hope    time.Time // until when it waits for masters that need no raise
+	agreeBy time.Time // until when it waits for masters that need no raise
 	wrote   bool      // since it is raising: its token, where the counter was lower
-	spots   []spot
+	nodes   []nodeState
 	stands  string         // the value at the name that a master answered last
 	holder  *driver.Holder // what seen says, read when it is asked for
 	seen    string
 
-	// need is what the core counts the claim's trust from, if the call under way is answered: it is held when a majority of
-	// masters was given or renewed after that.
-	need   time.Time
-	kept   time.Time       // the start of the last call by which a majority held it
-	begun  bool            // something has left for it
-	flight *inflight       // of its Acquire, which anything may end
-	change sessions.Signal // wakes its Wait
+	// need is what the core counts the claim's trust from, if the call under way is answered: it is
+	// held when a majority of masters was given or renewed after that.
+	need      time.Time
+	kept      time.Time       // the start of the last call by which a majority held it
+	begun     bool            // something has left for it
+	acquiring *inflight       // of its Acquire, which anything may end
+	change    sessions.Signal // wakes its Wait
 
 	others  bool // stood in line when it left
 	leaving bool // no request but those of a Release from now on
@@ -52,8 +52,8 @@ type claim struct {
 	held    bool
 }
 
-// spot is what one master says of a claim.
-type spot struct {
+// nodeState is what one master says of a claim.
+type nodeState struct {
 	has     bool      // the claim has this master
 	counter int64     // of the grant that gave it, or of its raise
 	void    int64     // grants up to this counter were given back: late news of them are nothing new
@@ -108,33 +108,35 @@ func (c *claim) end(s state) {
 
 // has counts the masters that the claim has, and has had since it was held.
 func (c *claim) has() (n int) {
-	for i := range c.spots {
-		if c.spots[i].has && c.unbroken(&c.spots[i]) {
+	for i := range c.nodes {
+		if c.nodes[i].has && c.unbroken(&c.nodes[i]) {
 			n++
 		}
 	}
 	return n
 }
 
-// unbroken reports whether the claim had a master all the time that it was held, or since it was taken in while a majority held the
-// claim without it: a renewal that began no earlier has succeeded then, and up to its end nobody else held the name.
-func (c *claim) unbroken(s *spot) bool { return !s.joined.After(c.kept) }
+// unbroken reports whether the claim had a master all the time that it was held, or since it was
+// taken in while a majority held the claim without it: a renewal that began no earlier has
+// succeeded then, and up to its end nobody else held the name.
+func (c *claim) unbroken(s *nodeState) bool { return !s.joined.After(c.kept) }
 
-// good counts the masters on which the token holds under the claim's ID, and which were given or renewed since a time that
-// is not over.
+// good counts the masters on which the token holds under the claim's ID, and which were given or
+// renewed since a time that is not over.
 func (c *claim) good(since time.Time, valid time.Duration) (n int) {
-	for i := range c.spots {
-		if s := &c.spots[i]; s.joined.IsZero() && s.good(c.token, since, valid) {
+	for i := range c.nodes {
+		if s := &c.nodes[i]; s.joined.IsZero() && s.good(c.token, since, valid) {
 			n++
 		}
 	}
 	return n
 }
 
-// renewed takes in that a master which the claim has was renewed. One that was taken in counts from now on if nothing is left that could
-// count against it: nobody held the name up to the start of the last renewal that succeeded, whose time is not over yet; the key is there
-// since before that; and the master votes, so whatever it forgot when it restarted is over.
-func (c *claim) renewed(s *spot, since time.Time, votes bool, valid time.Duration) {
+// renewed notes that the claim was renewed on a master that it has. One that was taken in counts
+// from now on if nothing is left that could count against it: nobody held the name up to the start
+// of the last renewal that succeeded, whose time is not over yet; the key is there since before
+// that; and the master votes, so whatever it forgot when it restarted is over.
+func (c *claim) renewed(s *nodeState, since time.Time, votes bool, valid time.Duration) {
 	if votes && c.unbroken(s) && time.Since(c.kept) < valid {
 		s.joined = time.Time{}
 	}
@@ -143,13 +145,13 @@ func (c *claim) renewed(s *spot, since time.Time, votes bool, valid time.Duratio
 	}
 }
 
-func (s *spot) good(token int64, since time.Time, valid time.Duration) bool {
+func (s *nodeState) good(token int64, since time.Time, valid time.Duration) bool {
 	return s.has && s.counter >= token && !s.from.Before(since) && time.Since(s.from) < valid
 }
 
-// given takes in that the master has given itself to the claim, by an answer or by a message. News of a grant that was
-// given back since is old: each grant of a master has a larger counter.
-func (s *spot) given(counter int64, from time.Time) {
+// given notes that the master has given itself to the claim, by an answer or by a message. News of
+// a grant that was given back since is old: each grant of a master has a larger counter.
+func (s *nodeState) given(counter int64, from time.Time) {
 	if counter <= s.void {
 		return
 	}
@@ -160,15 +162,15 @@ func (s *spot) given(counter int64, from time.Time) {
 	}
 }
 
-// asks has a claim that waits, or is about to, ask a master for its state.
+// asks lets a claim that waits, or is about to, ask a master for its state now.
 func (c *claim) asks(n *node) {
-	sp := &c.spots[n.i]
-	sp.anew, sp.recheck.At = true, time.Now()
+	ns := &c.nodes[n.i]
+	ns.anew, ns.recheck.At = true, time.Now()
 	c.change.Give()
 }
 
-// failed takes in that a request failed, or did not where err is nil.
-func (s *spot) failed(err error) {
+// failed notes that a request failed, or did not where err is nil.
+func (s *nodeState) failed(err error) {
 	if redisconn.InScript(err) {
 		s.begun = true
 	} else if err != nil && uncertain(err) {
@@ -176,9 +178,9 @@ func (s *spot) failed(err error) {
 	}
 }
 
-// lacks takes in that the claim does not have the master as of a counter. A grant of which a message told before may be
-// newer.
-func (s *spot) lacks(counter int64) {
+// lacks notes that the claim does not have the master as of a counter. A grant of which a message
+// told before may be newer.
+func (s *nodeState) lacks(counter int64) {
 	if s.has && s.counter <= counter {
 		s.has, s.void = false, max(s.void, s.counter)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A master that was taken in counts in a renewal that comes while the time of the last one runs, and not in one that was held up: somebody
-// else may have held the name since.
+// A master that was taken in counts in a renewal that comes while the time of the last one runs,
+// and not in one that was held up: somebody else may have held the name since.
 func TestAMasterTakenInRenewsNothingThatIsOver(t *testing.T) {
 	t.Parallel()
 	now, valid := time.Now(), time.Minute
@@ -22,8 +22,8 @@ func TestAMasterTakenInRenewsNothingThatIsOver(t *testing.T) {
 		"and it has no vote":                       {now, now, false, false},
 		"and the time of the last renewal is over": {now.Add(-time.Hour), now.Add(-time.Hour), true, false},
 	} {
-		c := &claim{kept: q.kept, spots: []spot{{has: true, joined: q.joined}}}
-		c.renewed(&c.spots[0], now, q.votes, valid)
+		c := &claim{kept: q.kept, nodes: []nodeState{{has: true, joined: q.joined}}}
+		c.renewed(&c.nodes[0], now, q.votes, valid)
 		if got := c.good(now, valid) == 1; got != q.want {
 			t.Errorf("%s: it counts %v, want %v", what, got, q.want)
 		}

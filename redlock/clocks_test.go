@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A witness sees all grants of one name, and two numbers that their holders add to: one checks tokens, one does not.
+// A witness sees all grants of one name, and two numbers that their holders add to: one checks
+// tokens, one does not.
 type witness struct {
 	mark fence.Mark
 
@@ -39,8 +40,8 @@ func (w *witness) fails(format string, args ...any) {
 	w.ill = append(w.ill, fmt.Errorf(format, args...))
 }
 
-// grant acquires, or tries to: the token of a try that fails is 0. A token is unique, and larger by a stride than that of every grant that was told before this one was asked
-// for.
+// grant acquires, or tries to: the token of a try that fails is 0. A token is unique, and larger by
+// a stride than that of every grant that was told before this one was asked for.
 func (w *witness) grant(ctx context.Context, s driver.Session, c driver.Claim) (token uint64, err error) {
 	w.mu.Lock()
 	before := w.granted
@@ -71,8 +72,8 @@ func (w *witness) grant(ctx context.Context, s driver.Session, c driver.Claim) (
 	return g.Fence, nil
 }
 
-// read begins a change of both numbers; the function that it returns ends it. Whoever was refused does not write, and is not
-// told that it did.
+// read begins a change of both numbers; the function that it returns ends it. Whoever was refused
+// does not write, and is not told that it did.
 func (w *witness) read(token uint64) (write func()) {
 	claimed := w.mark.Claim(token)
 	w.mu.Lock()
@@ -103,9 +104,10 @@ func (w *witness) read(token uint64) (write func()) {
 	}
 }
 
-// Two of five masters' clocks go an hour forth or back while one holds with a majority that needs them both, and three others
-// want the lock. When they go forth, others get it beside the holder. Exclusion is gone then, and a hundred such runs show it:
-// what is written without a look at tokens gets lost. Tokens are in order all the same, and what is written with them stays.
+// Two of five masters' clocks go an hour forth or back while one holds with a majority that needs
+// them both, and three others want the lock. When they go forth, others get it beside the holder.
+// Exclusion is gone then, and a hundred such runs show it: what is written without a look at tokens
+// gets lost. Tokens are in order all the same, and what is written with them stays.
 func TestClocksAmongContenders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("contests under clocks that differ: make proof")
@@ -153,7 +155,8 @@ func TestClocksAmongContenders(t *testing.T) {
 	}
 }
 
-// clockRun has one session hold, with out1 and out2 in another program's hands, steps two clocks, and lets the others in.
+// clockRun has one session hold, with out1 and out2 in another program's hands, steps two clocks,
+// and lets the others in.
 func clockRun(t *testing.T, w *witness, holds driver.Session, others []driver.Session, step1, step2, out1, out2 *servertest.Server, by time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -204,8 +207,8 @@ func clockRun(t *testing.T, w *witness, holds driver.Session, others []driver.Se
 	all.Wait()
 }
 
-// Two of five masters' clocks go an hour forth and back. Exclusion may suffer from that, the order of tokens does not: what
-// was granted later has the larger token, by whatever majority.
+// Two of five masters' clocks go an hour forth and back. Exclusion may suffer from that, the order
+// of tokens does not: what was granted later has the larger token, by whatever majority.
 func TestClocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("contests under clocks that differ: make proof")

@@ -16,8 +16,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// With a majority of the masters stopped the end of a client says which releases are not confirmed, also where it is just connecting to
-// one of them. With a minority it says that all are free.
+// With a majority of the masters stopped the end of a client says which releases are not confirmed,
+// also where it is just connecting to one of them. With a minority it says that all are free.
 func TestCloseAtSilentMasters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,8 +70,8 @@ func TestCloseAtSilentMasters(t *testing.T) {
 	}
 }
 
-// stuck is a connection that stands still from a moment on, whatever its context says, as that of a client which is just connecting to
-// a server that does not answer.
+// stuck is a connection that stands still from a moment on, whatever its context says, as that of a
+// client which is just connecting to a server that does not answer.
 type stuck struct {
 	redisconn.Conn
 	from  context.Context // which ends then
@@ -99,7 +99,8 @@ func (s stuck) Close() {
 	s.Conn.Close()
 }
 
-// The end of a driver waits neither for requests nor for connections that stand still, and closes the others.
+// The end of a driver waits neither for requests nor for connections that stand still, and closes
+// the others.
 func TestCloseDoesNotWaitForConnectionsThatStandStill(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

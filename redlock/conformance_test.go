@@ -18,9 +18,10 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// harness is of a set of masters, of which some may not be there to be restarted. A handoff may cost one more where the
-// next claim was given some masters before the others and must write its token back, and yet one more where a master does
-// not know the script for it: TestRoundTrips counts exactly.
+// harness is of a set of masters, of which some may not be there to be restarted. A handoff may
+// cost one more where the next claim was given some masters before the others and must write its
+// token back, and yet one more where a master does not know the script for it: TestRoundTrips
+// counts exactly.
 //
 // An answer may take a third of the TTL, however slow the machine.
 func harness(set, there []*servertest.Server, ttl time.Duration) *redistest.Harness {
@@ -39,7 +40,8 @@ func harness(set, there []*servertest.Server, ttl time.Duration) *redistest.Harn
 	})
 }
 
-// openOver opens masters over proxies. On a new connection the driver asks which server it is; that does not count.
+// openOver opens masters over proxies. On a new connection the driver asks which server it is; that
+// does not count.
 func openOver(t drivertest.T, b *redistest.Proxies, set []*servertest.Server) *redlock.Driver {
 	b.Own = []string{"INFO"}
 	var wires []string

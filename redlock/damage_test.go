@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// damage is something that somebody else has written beside a name, or where a master keeps what it knows of itself.
+// damage is something that somebody else has written beside a name, or where a master keeps what it
+// knows of itself.
 type damage struct {
 	says  string
 	key   string   // NAME for the name
@@ -54,7 +55,8 @@ func mend(t *testing.T, key string, set ...*servertest.Server) {
 	}
 }
 
-// damaged insists that an error says which key is damaged on which masters, and that asking again does not help.
+// damaged insists that an error says which key is damaged on which masters, and that asking again
+// does not help.
 func damaged(t *testing.T, what string, err error, key string, set []*servertest.Server, there ...*servertest.Server) {
 	t.Helper()
 	names := []string{fmt.Sprintf("of %d masters answered, and %d of these refused", len(set), len(there)), "is damaged", "CORRUPT " + key}
@@ -71,7 +73,8 @@ func damaged(t *testing.T, what string, err error, key string, set []*servertest
 	}
 }
 
-// clients opens two programs with a minute of time to live, that would ask again and again for an hour.
+// clients opens two programs with a minute of time to live, that would ask again and again for an
+// hour.
 func clients(t *testing.T, url string) (one, two *interlock.Client) {
 	t.Helper()
 	for _, c := range []**interlock.Client{&one, &two} {
@@ -94,8 +97,9 @@ func gone(t *testing.T, name string, set ...*servertest.Server) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What stands beside a name on one of three masters is damaged. That one refuses, and the lock goes on by the other two: whoever comes
-// gets in, whoever waits is let in by a release, and all are shown.
+// What stands beside a name on one of three masters is damaged. That one refuses, and the lock goes
+// on by the other two: whoever comes gets in, whoever waits is let in by a release, and all are
+// shown.
 func TestDamageOnOneMasterIsOutvoted(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -147,8 +151,9 @@ func TestDamageOnOneMasterIsOutvoted(t *testing.T) {
 	}
 }
 
-// On two of three masters it is damaged, so that the third alone is left. Whoever asks is told at once, which key it is and where, and
-// does not ask again. The third one, which has given itself to the claim by then, is free.
+// On two of three masters it is damaged, so that the third alone is left. Whoever asks is told at
+// once, which key it is and where, and does not ask again. The third one, which has given itself to
+// the claim by then, is free.
 func TestDamageOnAMajorityIsAnErrorOfItsOwn(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -192,7 +197,8 @@ func TestDamageOnAMajorityIsAnErrorOfItsOwn(t *testing.T) {
 	}
 }
 
-// It is damaged while somebody waits. He is told by a renewal, which does not fail for it, and leaves nothing behind.
+// It is damaged while somebody waits. He is told by a renewal, which does not fail for it, and
+// leaves nothing behind.
 func TestDamageWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -238,7 +244,8 @@ func TestDamageWhileSomebodyWaits(t *testing.T) {
 	}
 }
 
-// One of three masters is damaged, and one does not answer: the latter may come back, so it is no refusal, and the former is named.
+// One of three masters is damaged, and one does not answer: the latter may come back, so it is no
+// refusal, and the former is named.
 func TestDamageBesideAMasterThatIsAway(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -291,8 +298,8 @@ func TestDamageHidesNoOtherName(t *testing.T) {
 	}
 }
 
-// What a master keeps of itself is damaged. One of three costs its own vote, also for a program that opens; with two a program is told
-// which key it is.
+// What a master keeps of itself is damaged. One of three costs its own vote, also for a program
+// that opens; with two a program is told which key it is.
 func TestDamageOfAMastersRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []damage{

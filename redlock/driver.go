@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// Driver is a number of independent Redis masters as one store of locks. It is safe for concurrent use.
+// Driver is a number of independent Redis masters as one store of locks. It is safe for concurrent
+// use.
 type Driver struct {
 	*shared
 	durable bool // no master forgets anything when it restarts
@@ -25,9 +26,10 @@ type Driver struct {
 // maxNodes bounds the number of masters; more than seven are of no use.
 const maxNodes = 31
 
-// New makes a driver over masters that the program has clients of: see [redisconn.Rueidis] and package
-// redisconn/goredis. Their number is odd, and each is a Redis of its own. A majority of them must answer, and all of them
-// the first time. While too few can be reached it asks again, until ctx ends, or for 15 s where that has no deadline.
+// New makes a driver over masters that the program has clients of: see [redisconn.Rueidis] and
+// package redisconn/goredis. Their number is odd, and each is a Redis of its own. A majority of
+// them must answer, and all of them the first time. While too few can be reached it asks again,
+// until ctx ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conns, o, false) })
 }
@@ -46,7 +48,7 @@ func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options, looks bo
 	s := &shared{env: e, quorum: membership.Majority(len(conns)), seen: map[string]int64{}}
 	d := &Driver{shared: s}
 	e.observer = s
-	d.holding = redisstore.NewHolding(d.listenForHolders)
+	d.holding = redisstore.NewHolding(d.subscribeHolders)
 	config := membership.Config{
 		Conns: conns, MaxTTL: options.MaxTTL, Timeout: options.NodeTimeout, Needs: commands, Looks: looks, Logger: options.Logger,
 		Ctx: e.ctx, Background: &e.serving,
@@ -85,8 +87,8 @@ func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options, looks bo
 	return d, nil
 }
 
-// withOthers is the error of a probe with what else keeps masters away that it does not name: who cannot open cannot ask for
-// [Driver.Masters].
+// withOthers is the error of a probe with what else keeps masters away that it does not name: who
+// cannot open cannot ask for [Driver.Masters].
 func (d *Driver) withOthers(found membership.Result) error {
 	err := found.Err
 	for i, why := range found.Away {

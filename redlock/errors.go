@@ -13,7 +13,8 @@ func uncertain(err error) bool {
 	return !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused)
 }
 
-// final reports whether a master refuses, and will however often it is asked: as a rule because what stands there is damaged.
+// final reports whether a master refuses, and will however often it is asked: as a rule because
+// what stands there is damaged.
 func final(err error) bool {
 	return errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent)
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// everywhere gives every master an order and waits for the answers: of all, or, when a majority has answered, of those that
-// are neither late nor silent, for a moment. One that is late here is waited for again when it has answered within grace.
-// While undecided says, of how many answers are missing, that they matter, all are waited for; nil says never.
+// everywhere gives every master an order and waits for the answers: of all, or, when a majority has
+// answered, of those that are neither late nor silent, for a moment. One that is late here is
+// waited for again when it has answered within grace. While undecided says, of how many answers are
+// missing, that they matter, all are waited for; nil says never.
 func (d *Driver) everywhere(
 	ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error, undecided func(missing int) bool,
 ) (*tally, error) {
@@ -27,7 +28,7 @@ func (d *Driver) everywhere(
 		}
 		t.give(n)
 		n.give(order{call: c, since: since, until: since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
-			if err == nil && time.Since(since) < grace {
+			if err == nil && time.Since(since) < stragglerWait {
 				n.late.Store(false)
 			}
 			replies <- reply{n, v, err}
@@ -44,12 +45,12 @@ func (d *Driver) everywhere(
 			t.answer(r.n, r.err)
 			if !majority && t.answered() >= d.quorum {
 				majority = true
-				late.Reset(moment)
+				late.Reset(laggardWait)
 			}
 		case <-late.C:
 			for _, n := range d.nodes {
 				if t.misses(n) {
-					n.isLate()
+					n.markLate()
 				}
 			}
 		case <-ctx.Done():
@@ -63,7 +64,7 @@ func (d *Driver) everywhere(
 func (d *Driver) matters(t *tally, undecided func(missing int) bool) bool {
 	all := t.answered() < d.quorum || undecided != nil && undecided(bits.OnesCount64(t.missing()))
 	for _, n := range d.nodes {
-		if t.misses(n) && (all || !n.ailing()) {
+		if t.misses(n) && (all || !n.unresponsive()) {
 			return true
 		}
 	}

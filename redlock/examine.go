@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// Examine implements driver.Examiner: it looks at each master as at a Redis of its own, and at whether enough of them have a vote.
+// Examine implements driver.Examiner: it looks at each master as at a Redis of its own, and at
+// whether enough of them have a vote.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
 	what := redisstore.Examination{
 		Exam: e, Needs: commands, Key: "interlock-doctor-" + driver.NewID(), Channel: newChannel(), Common: true,
@@ -44,7 +45,8 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 	return found, nil
 }
 
-// number looks at how many masters there are. That the number is odd was looked at when the driver was made.
+// number looks at how many masters there are. That the number is odd was looked at when the driver
+// was made.
 func (d *Driver) number() driver.Finding {
 	f := driver.Finding{Code: "Q1", Title: "masters", Seen: fmt.Sprintf("there are %d: %d may fail", len(d.nodes), len(d.nodes)-d.quorum)}
 	if len(d.nodes) == 1 {
@@ -55,8 +57,8 @@ func (d *Driver) number() driver.Finding {
 	return f
 }
 
-// unmade says that no set is there, and which one would be made. One that is on record and is another one is perhaps that of programs which
-// do not run just now.
+// unmade says that no set is there, and which one would be made. One that is on record and is
+// another one is perhaps that of programs which do not run just now.
 func unmade(u *membership.Unmade) driver.Finding {
 	f := driver.Finding{Code: "Q2", Title: "votes", Seen: fmt.Sprintf(
 		"no set of masters has been made yet: the first program that takes a lock makes one of %d masters with max_ttl %v", len(u.Set.Members), u.Set.MaxTTL)}

@@ -26,7 +26,8 @@ func doctored(t *testing.T, set ...*servertest.Server) *interlock.Client {
 	return c
 }
 
-// Masters that are well give no finding; what is wrong with one is told with its name, and what is wrong with the set by itself.
+// Masters that are well give no finding; what is wrong with one is told with its name, and what is
+// wrong with the set by itself.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)

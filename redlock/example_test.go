@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// A lock over three masters, by clients that the program has already; one master goes down, and the lock goes on.
+// A lock over three masters, by clients that the program has already; one master goes down, and the
+// lock goes on.
 func ExampleNew() {
 	ctx := context.Background()
 	var conns []redisconn.Conn

@@ -7,7 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Raise raises a claim that is held on all its masters once more, in a call that began at since, and returns from when on each has it then.
+// Raise raises a claim that is held on all its masters once more, in a call that began at since,
+// and returns from when on each has it then.
 func Raise(ctx context.Context, of driver.Session, id string, since time.Time) (from []time.Time, err error) {
 	s := of.(*session) //nolint:forcetypeassert // there is no other one
 	f := newInflight(since)
@@ -20,8 +21,8 @@ func Raise(ctx context.Context, of driver.Session, id string, since time.Time) (
 	err = s.await(ctx, f, func() bool { return f.out == 0 })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range c.spots {
-		from = append(from, c.spots[i].from)
+	for i := range c.nodes {
+		from = append(from, c.nodes[i].from)
 	}
 	return from, err
 }

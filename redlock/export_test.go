@@ -27,7 +27,7 @@ func (d *Driver) Voters() int { return d.members.Voters() }
 // Hears counts the masters that have confirmed a subscription.
 func (d *shared) Hears() (n int) {
 	for _, node := range d.nodes {
-		if node.confirms() {
+		if node.subscribed() {
 			n++
 		}
 	}
@@ -48,22 +48,23 @@ func Has(of driver.Session, id string) (n int) {
 	s := of.(*session) //nolint:forcetypeassert // there is no other one
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sp := range s.claims[id].spots {
-		if sp.has {
+	for _, ns := range s.claims[id].nodes {
+		if ns.has {
 			n++
 		}
 	}
 	return n
 }
 
-// Overtaken asks three masters something, for which the third is late: the first two answer, and then, before whoever asked has looked at
-// that, the third. It returns of how many it is said that they have answered, and how many answers were looked at.
+// Overtaken asks three masters something, for which the third is late: the first two answer, and
+// then, before whoever asked has looked at that, the third. It returns of how many it is said that
+// they have answered, and how many answers were looked at.
 func Overtaken() (said, seen int) {
 	d := &Driver{shared: &shared{env: &env{options: Options{NodeTimeout: time.Hour}}, quorum: 2}}
 	for i := range 3 {
 		d.nodes = append(d.nodes, newNode(d.env, i, nil, &membership.Master{}))
 	}
-	d.nodes[2].isLate()
+	d.nodes[2].markLate()
 	over := make(chan *tally)
 	go func() {
 		f, _ := d.everywhere(context.Background(), func(*node) (redisconn.Call, bool) { return redisconn.Call{}, true }, func(*node, any) error {
@@ -94,7 +95,7 @@ func Pending(of driver.Session, id string, master int) int {
 	if c == nil {
 		return 0
 	}
-	return c.spots[master].pending
+	return c.nodes[master].pending
 }
 
 // Awake reports whether a claim's Wait has been woken by what happened last, or is about to see it.
@@ -108,14 +109,14 @@ func Awake(of driver.Session, id string) bool {
 // Gap has a session hear that a master has left a gap before a claim, of so many ms.
 func Gap(of driver.Session, id string, master int, ms int64) {
 	s := of.(*session) //nolint:forcetypeassert // there is no other one
-	s.gap(s.d.nodes[master], id, ms)
+	s.deferHead(s.d.nodes[master], id, ms)
 }
 
 // Ghosts is how many claims are released at the masters again and again.
-func (d *Driver) Ghosts() (n int) {
+func (d *Driver) Orphans() (n int) {
 	for _, node := range d.nodes {
 		node.mu.Lock()
-		n += len(node.ghosts)
+		n += len(node.orphans)
 		node.mu.Unlock()
 	}
 	return n

@@ -13,9 +13,10 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// A race is contenders with a driver each that take turns at one name without a pause. It counts from when everybody has had
-// a first turn, so that all stand in line, until everybody has had some more. What it measures are proportions: a machine
-// that has other things to do makes all of it slow.
+// A race is contenders with a driver each that take turns at one name without a pause. It counts
+// from when everybody has had a first turn, so that all stand in line, until everybody has had some
+// more. What it measures are proportions: a machine that has other things to do makes all of it
+// slow.
 type race struct {
 	judge judge
 	skew  time.Duration // of the first contender's clock
@@ -29,7 +30,8 @@ type race struct {
 	sum    redlock.Stats // since then
 }
 
-// run has n contenders take turns until each has had that many of those that count, all of them within a limit.
+// run has n contenders take turns until each has had that many of those that count, all of them
+// within a limit.
 func (r *race) run(t *testing.T, n, turns int, url string, think func()) {
 	t.Helper()
 	r.judge.t, r.turns = t, make([]int, n)
@@ -115,8 +117,9 @@ func mean[N int | time.Duration](all []N) N {
 	return sum / N(max(len(all), 1))
 }
 
-// Fifty contend for one lock. Nobody is passed by more than everybody else twice over, and nobody waits longer than five
-// times the mean; the latter is tried up to three times, since a machine that stands still for a second makes long waits, too.
+// Fifty contend for one lock. Nobody is passed by more than everybody else twice over, and nobody
+// waits longer than five times the mean; the latter is tried up to three times, since a machine
+// that stands still for a second makes long waits, too.
 func TestFifty(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")
@@ -143,8 +146,8 @@ func TestFifty(t *testing.T) {
 	}
 }
 
-// Whoever leaves offers all masters the same counter, and whoever comes next waits for the masters that answer it: fewer than
-// one grant in twenty has to write its token back.
+// Whoever leaves offers all masters the same counter, and whoever comes next waits for the masters
+// that answer it: fewer than one grant in twenty has to write its token back.
 func TestRaisesAreRare(t *testing.T) {
 	url := urlOf(addrs(startMasters(t, 5))) + "?node_timeout=10s"
 	for _, n := range []int{8, 24} {
@@ -157,8 +160,8 @@ func TestRaisesAreRare(t *testing.T) {
 	}
 }
 
-// A claim has a majority that disagrees, and waits in vain for the last master to agree with one of them: a process that is
-// gone has it. It does not wait long before it writes its token back.
+// A claim has a majority that disagrees, and waits in vain for the last master to agree with one of
+// them: a process that is gone has it. It does not wait long before it writes its token back.
 func TestRaiseDoesNotWaitForever(t *testing.T) {
 	set := startMasters(t, 3)
 	d := open(t, urlOf(addrs(set)))
@@ -184,8 +187,9 @@ func TestRaiseDoesNotWaitForever(t *testing.T) {
 	}
 }
 
-// The clock of one of five contenders is an hour behind the others', or ahead of them. Each gets its share all the same: it has seen
-// their tickets. It is tried up to three times, since a machine that lets one of them stand still makes shares, too.
+// The clock of one of five contenders is an hour behind the others', or ahead of them. Each gets
+// its share all the same: it has seen their tickets. It is tried up to three times, since a machine
+// that lets one of them stand still makes shares, too.
 func TestAWrongClockGetsNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
 	const n, turns, tries = 5, 30, 3

@@ -17,7 +17,8 @@ var majorityLaws = []string{
 	"Also_Parallel",
 }
 
-// limp tries the laws on five masters after something has happened to them, which says which are there all the same.
+// limp tries the laws on five masters after something has happened to them, which says which are
+// there all the same.
 func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (there []*servertest.Server)) {
 	t.Helper()
 	redistest.Try(t, majorityLaws, func(t *testing.T) drivertest.Harness {
@@ -33,8 +34,9 @@ func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (th
 	})
 }
 
-// some is a harness of masters that are not all there. Whether those that are away forget anything when they restart nobody knows,
-// so the driver says that claims don't survive a restart; that they do when the others are restarted is no fault of it.
+// some is a harness of masters that are not all there. Whether those that are away forget anything
+// when they restart nobody knows, so the driver says that claims don't survive a restart; that they
+// do when the others are restarted is no fault of it.
 type some struct {
 	*redistest.Harness
 	Restart struct{} // hides the method: no law restarts the store

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// Two of three masters know a token that is ahead of all clocks, and one of them forgets it. When it votes again, it and the one that
-// never knew the token give no smaller one.
+// Two of three masters know a token that is ahead of all clocks, and one of them forgets it. When
+// it votes again, it and the one that never knew the token give no smaller one.
 func TestAMasterThatForgotDrawsAboveWhatTheOthersKnow(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []bool{false, true} {
@@ -68,8 +68,9 @@ func TestAMasterThatForgotDrawsAboveWhatTheOthersKnow(t *testing.T) {
 	}
 }
 
-// Two of three masters know a token that is ahead of all clocks. One forgets it, and votes again; then the other one does. The first has
-// drawn nothing meanwhile, and yet the second one hears of the token from it.
+// Two of three masters know a token that is ahead of all clocks. One forgets it, and votes again;
+// then the other one does. The first has drawn nothing meanwhile, and yet the second one hears of
+// the token from it.
 func TestAMasterPassesOnWhatItWasTold(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -106,7 +107,8 @@ func TestAMasterPassesOnWhatItWasTold(t *testing.T) {
 	}
 }
 
-// Whatever script draws a token or writes one back, the master knows one that is no smaller as its largest.
+// Whatever script draws a token or writes one back, the master knows one that is no smaller as its
+// largest.
 func TestAMasterKnowsItsLargestCounter(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// meddling is a connection on which something happens when a reply tells of a value, before whatever is sent next.
+// meddling is a connection on which something happens when a reply tells of a value, before
+// whatever is sent next.
 type meddling struct {
 	redisconn.Conn
 	value  string
@@ -29,7 +30,8 @@ func (c meddling) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 	return v, err
 }
 
-// An operator breaks another program's lock, and that program passes it on while he is looking: the new holder keeps it everywhere.
+// An operator breaks another program's lock, and that program passes it on while he is looking: the
+// new holder keeps it everywhere.
 func TestBreakOfAForeignLockThatWasPassedOn(t *testing.T) {
 	t.Parallel()
 	const first, next = "the-first-one's", "the-next-one's"

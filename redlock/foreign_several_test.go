@@ -18,8 +18,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// The one that other libraries for Go come closest to, over the same five masters: it holds and ours waits, and the other way
-// round.
+// The one that other libraries for Go come closest to, over the same five masters: it holds and
+// ours waits, and the other way round.
 func TestRedsyncAndOursExcludeEachOther(t *testing.T) {
 	set := startMasters(t, 5)
 	client := openClient(t, set)
@@ -30,7 +30,8 @@ func TestRedsyncAndOursExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Where a minority of the masters is gone, the majority that is left decides between them all the same.
+// Where a minority of the masters is gone, the majority that is left decides between them all the
+// same.
 func TestRedsyncAndOursOnWhatIsLeft(t *testing.T) {
 	set := startMasters(t, 5)
 	client := openClient(t, set)
@@ -43,9 +44,9 @@ func TestRedsyncAndOursOnWhatIsLeft(t *testing.T) {
 	meet(t, client, theirs, theirs.Key())
 }
 
-// rivals are parties of several libraries that all want one lock over several masters, all the time. Whoever holds it reads a
-// number of a server beside them, and writes it back with one more: two at once lose a turn of the number, and are seen
-// inside together as well.
+// rivals are parties of several libraries that all want one lock over several masters, all the
+// time. Whoever holds it reads a number of a server beside them, and writes it back with one more:
+// two at once lose a turn of the number, and are seen inside together as well.
 type rivals struct {
 	guard  *servertest.Server
 	inside atomic.Int32
@@ -132,8 +133,8 @@ func (r *rivals) ours(over context.Context, who string, m *interlock.Mutex) {
 	}
 }
 
-// enough is how often everybody gets the lock before the contest is over: after longest at the latest, and after shortest at
-// the soonest.
+// enough is how often everybody gets the lock before the contest is over: after longest at the
+// latest, and after shortest at the soonest.
 const (
 	enough            = 5
 	shortest, longest = 5 * time.Second, time.Minute
@@ -151,9 +152,10 @@ func (r *rivals) settled() bool {
 	return true
 }
 
-// Three parties want one lock over five masters: redsync, node-redlock, and eight clients of ours with eight goroutines each,
-// who hand the lock to each other by themselves. Nobody starves, never do two hold it, and our tokens grow: whether ours have
-// seen the others, or were told of them and have not.
+// Three parties want one lock over five masters: redsync, node-redlock, and eight clients of ours
+// with eight goroutines each, who hand the lock to each other by themselves. Nobody starves, never
+// do two hold it, and our tokens grow: whether ours have seen the others, or were told of them and
+// have not.
 func TestRivals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a contest: make proof")

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A Redlock of another library over the same masters and one of ours with its key as the name are the same lock. The tests
-// take it with the real libraries, in processes of their own.
+// A Redlock of another library over the same masters and one of ours with its key as the name are
+// the same lock. The tests take it with the real libraries, in processes of their own.
 
 // others are the libraries that take a lock on a majority.
 var others = []foreigntest.Kind{foreigntest.Redlock4, foreigntest.Redlock5, foreigntest.SemaphoreRedlock}
@@ -85,7 +85,8 @@ func meet(t *testing.T, client *interlock.Client, theirs *foreigntest.Client, na
 	}
 }
 
-// Several programs of ours hand a lock on among each other without a pause. Another program that polls gets its turn.
+// Several programs of ours hand a lock on among each other without a pause. Another program that
+// polls gets its turn.
 func TestForeignRedlockGetsGaps(t *testing.T) {
 	set := startMasters(t, 5)
 	theirs := foreigntest.Start(t, foreigntest.Redlock5, addrs(set), "crowd", 5*time.Second)

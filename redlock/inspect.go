@@ -17,18 +17,19 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// glimpse is what one master shows of a name.
-type glimpse struct {
+// sample is what one master shows of a name.
+type sample struct {
 	value, kind string
 	pttl        time.Duration
 	counter     int64
 	now         time.Time
-	waits       []place
+	waits       []waiter
 }
 
-// granted is when the order was made that brought a claim its token: a counter is the time in µs of whoever proposed it, rounded up to
-// its stride. The grant is as much later as the wire held the order back. One that is ahead of the master's clock, since a clock is
-// wrong or many drew within a moment, does not say.
+// granted is when the order was made that brought a claim its token: a counter is the time in µs of
+// the client that proposed it, rounded up to its stride. The grant is as much later as the wire
+// held the order back. One that is ahead of the master's clock, since a clock is wrong or many drew
+// within a moment, does not say.
 func granted(counter int64, now time.Time) time.Time {
 	at := time.UnixMicro(counter - stride).Truncate(time.Millisecond)
 	if at.After(now) {
@@ -37,15 +38,15 @@ func granted(counter int64, now time.Time) time.Time {
 	return at
 }
 
-// place is a claim in one master's line.
-type place struct {
+// waiter is a claim in one master's line.
+type waiter struct {
 	id     string
 	ticket int64
 	record record
 }
 
-// seat is a claim as all masters together show it, with what people must not see.
-type seat struct {
+// entry is a claim as all masters together show it, with what people must not see.
+type entry struct {
 	driver.Holder
 	id, channel string
 	ticket      int64
@@ -56,15 +57,15 @@ type seat struct {
 	unsure      bool      // with those that have not answered it would be held
 }
 
-// Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so, and not at all if it can
-// stand on a minority only: it is leaving, or too late.
+// Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so,
+// and not at all if it can stand on a minority only: it is leaving, or too late.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	if err := redisstore.CheckName("redlock", name); err != nil {
 		return driver.Line{Name: name}, err
 	}
-	seats, fence, err := d.view(ctx, name)
+	entries, fence, err := d.view(ctx, name)
 	line := driver.Line{Name: name, Fence: fence}
-	for _, s := range seats {
+	for _, s := range entries {
 		if s.Foreign || bits.OnesCount64(s.masters) >= d.quorum {
 			line.Claims = append(line.Claims, s.Holder)
 		}
@@ -72,19 +73,20 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return line, err
 }
 
-// view looks at a name on all masters. What those that do not answer would show is unknown: they count for every claim. Where
-// they decide whether a claim is held, they are waited for, also if they are late.
-func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error) {
-	glimpses := make([]glimpse, len(d.nodes))
+// view looks at a name on all masters. What those that do not answer would show is unknown: they
+// count for every claim. Where they decide whether a claim is held, they are waited for, also if
+// they are late.
+func (d *Driver) view(ctx context.Context, name string) ([]*entry, uint64, error) {
+	samples := make([]sample, len(d.nodes))
 	f, err := d.everywhere(ctx, func(n *node) (redisconn.Call, bool) {
 		return redisconn.Call{Script: lookScript, Keys: keysOf(name).all()[:4]}, true
 	}, func(n *node, v any) error {
-		g, err := parseGlimpse(v)
-		glimpses[n.i] = g
+		g, err := parseSample(v)
+		samples[n.i] = g
 		return err
 	}, func(missing int) bool {
 		has := map[string]int{}
-		for _, g := range glimpses {
+		for _, g := range samples {
 			if id := holderID(g.value); id != "" {
 				has[id]++
 			}
@@ -104,16 +106,16 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 	if err != nil {
 		return nil, 0, fmt.Errorf("redlock: look at %q: %w", name, err)
 	}
-	seats, fence := d.merge(glimpses)
+	entries, fence := d.merge(samples)
 	missing := f.asked &^ f.yes
-	for _, s := range seats {
+	for _, s := range entries {
 		s.masters |= missing
 		s.unsure = !s.Held && len(s.counters) > 0 && len(s.counters)+bits.OnesCount64(missing) >= d.quorum
 	}
-	return seats, fence, nil
+	return entries, fence, nil
 }
 
-func parseGlimpse(v any) (g glimpse, err error) {
+func parseSample(v any) (g sample, err error) {
 	f, _ := v.([]any)
 	if len(f) < 5 || len(f)%3 != 2 {
 		return g, errors.New("redlock: the server answered something else than a line")
@@ -121,14 +123,14 @@ func parseGlimpse(v any) (g glimpse, err error) {
 	text := func(i int) string { t, _ := f[i].(string); return t }
 	pttl, _ := f[2].(int64)
 	ms, _ := f[4].(int64)
-	g = glimpse{value: text(0), kind: text(1), pttl: time.Duration(pttl) * time.Millisecond, now: time.UnixMilli(ms)}
+	g = sample{value: text(0), kind: text(1), pttl: time.Duration(pttl) * time.Millisecond, now: time.UnixMilli(ms)}
 	g.counter, _ = strconv.ParseInt(text(3), 10, 64)
 	g.counter -= g.counter % 2
 	if g.kind != "string" && g.kind != "none" {
 		g.value = "\x00" + g.kind // somebody's data
 	}
 	for i := 5; i < len(f); i += 3 {
-		p := place{id: text(i)}
+		p := waiter{id: text(i)}
 		p.ticket, _ = strconv.ParseInt(text(i+1), 10, 64)
 		var ok bool
 		if p.record, ok = parseRecord(text(i + 2)); ok && !p.record.stop.Before(g.now) {
@@ -138,20 +140,20 @@ func parseGlimpse(v any) (g glimpse, err error) {
 	return g, nil
 }
 
-// merge makes one line of what the masters show: first who holds a majority, then another program that stands in the way,
-// then the others by ticket.
-func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
-	byID, said := map[string]*seat{}, &redisstore.Reader{}
-	at := func(id string, h driver.Holder) *seat {
+// merge makes one line of what the masters show: first who holds a majority, then another program
+// that stands in the way, then the others by ticket.
+func (d *Driver) merge(samples []sample) (entries []*entry, fence uint64) {
+	byID, said := map[string]*entry{}, &redisstore.Reader{}
+	at := func(id string, h driver.Holder) *entry {
 		s := byID[id]
 		if s == nil {
-			s = &seat{Holder: h, id: id}
+			s = &entry{Holder: h, id: id}
 			byID[id] = s
-			seats = append(seats, s)
+			entries = append(entries, s)
 		}
 		return s
 	}
-	for i, g := range glimpses {
+	for i, g := range samples {
 		fence = max(fence, uint64(g.counter)) //nolint:gosec // a counter of ours
 		if h := holderOf(g.value, said); h != nil {
 			id := holderID(g.value)
@@ -185,17 +187,18 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 			}
 		}
 	}
-	for _, s := range seats {
-		s.settle(d.quorum)
+	for _, s := range entries {
+		s.decide(d.quorum)
 	}
-	slices.SortStableFunc(seats, func(a, b *seat) int {
+	slices.SortStableFunc(entries, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ticket, b.ticket), cmp.Compare(a.id, b.id))
 	})
-	return seats, fence
+	return entries, fence
 }
 
-// settle decides whether a claim is held, and until when and with which token, as a majority has it.
-func (s *seat) settle(quorum int) {
+// decide finds out whether a claim is held, and until when and with which token, as a majority has
+// it.
+func (s *entry) decide(quorum int) {
 	s.Held = len(s.counters) >= quorum
 	slices.SortFunc(s.counters, func(a, b int64) int { return cmp.Compare(b, a) })
 	slices.SortFunc(s.until, func(a, b time.Time) int { return b.Compare(a) })
@@ -210,7 +213,7 @@ func (s *seat) settle(quorum int) {
 	}
 }
 
-func rank(s *seat) int {
+func rank(s *entry) int {
 	switch {
 	case s.Held:
 		return 0
@@ -221,7 +224,7 @@ func rank(s *seat) int {
 }
 
 // note says of a value of another program what is strange about it.
-func note(g glimpse) string {
+func note(g sample) string {
 	switch {
 	case g.kind != "string":
 		return "a " + g.kind + ", not a lock: it looks like somebody's data"
@@ -234,12 +237,12 @@ func note(g glimpse) string {
 // abreast is how many names of a list are looked at together, by one request to each master.
 const abreast = 32
 
-// Lines implements driver.Inspector. It scans the counters of all names that ever were locked and were not pruned, and looks at those
-// where something stands.
+// Lines implements driver.Inspector. It scans the counters of all names that ever were locked and
+// were not pruned, and looks at those where something stands.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, err := d.counted(ctx, prefix, moment)
+	names, err := d.counted(ctx, prefix, laggardWait)
 	if err == nil {
-		names, err = d.standing(ctx, names)
+		names, err = d.occupied(ctx, names)
 	}
 	if err != nil {
 		return nil, err

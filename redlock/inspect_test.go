@@ -15,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// A release returns when a majority has let the claim go. Whoever looks then does not see it, although it still stands on
-// the masters that the release has not reached.
+// A release returns when a majority has let the claim go. Whoever looks then does not see it,
+// although it still stands on the masters that the release has not reached.
 func TestLine_ShowsNobodyOfAMinority(t *testing.T) {
 	set := startMasters(t, 5)
 	wires, all := make([]*wire.Wire, len(set)), make([]string, len(set))
@@ -51,8 +51,9 @@ func TestLine_ShowsNobodyOfAMinority(t *testing.T) {
 	}
 }
 
-// A claim is held by three of five masters, of which one is late with its answer to who looks. That one decides: it is waited for, and
-// where it does not answer at all the claim is broken neither as one that waits nor as one that holds.
+// A claim is held by three of five masters, of which one is late with its answer to who looks. That
+// one decides: it is waited for, and where it does not answer at all the claim is broken neither as
+// one that waits nor as one that holds.
 func TestBreak_OfAClaimThatMissingMastersDecide(t *testing.T) {
 	set := startMasters(t, 5)
 	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
@@ -120,7 +121,8 @@ func TestWhoWaitsIsShownSinceItCame(t *testing.T) {
 	}
 }
 
-// Who holds is shown to hold since it was granted, alone or after a wait, whatever it renews; and nobody since a time to come.
+// Who holds is shown to hold since it was granted, alone or after a wait, whatever it renews; and
+// nobody since a time to come.
 func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -183,8 +185,9 @@ func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
 	}
 }
 
-// An answer that comes when a look at all masters is over is not looked at. So its master is one of which nothing is known, where any
-// claim may stand, and none of which it is known that nobody stands there.
+// An answer that comes when a look at all masters is over is not looked at. So its master is one of
+// which nothing is known, where any claim may stand, and none of which it is known that nobody
+// stands there.
 func TestAnAnswerThatIsNotLookedAtSaysNothing(t *testing.T) {
 	t.Parallel()
 	for range 200 { // whoever asks may look at once

@@ -7,9 +7,10 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// keys are where each master keeps one name: the lock itself at exactly the name, and beside it what other programs never
-// look at. The kinds differ from those of package redislock, so that a user of one of the masters alone and a user of all
-// of them take each other for another program's lock and nothing more.
+// keys are where each master keeps one name: the lock itself at exactly the name, and beside it
+// what other programs never look at. The kinds differ from those of package redislock, so that a
+// user of one of the masters alone and a user of all of them take each other for another program's
+// lock and nothing more.
 type keys struct {
 	name    string // a string: who has this master
 	counter string // a number: the highest token drawn

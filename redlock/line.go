@@ -10,33 +10,35 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// join runs the long script on all masters: a claim that is new enters the line, one that is not asks for its state.
+// join runs the long script on all masters: a claim that is new enters the line, one that is not
+// asks for its state.
 func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
-	hearing := s.listening(ctx, c)
+	failed := s.subscribeAll(ctx, c)
 	f := newInflight(since)
 	s.mu.Lock()
 	if c.leaving {
 		s.mu.Unlock()
 		return fmt.Errorf("redlock: %w: the claim is being released", driver.ErrNotSent)
 	}
-	c.begun, c.flight, f.joins = true, f, true
+	c.begun, c.acquiring, f.joins = true, f, true
 	f.propose(s.d, c.Name, 0)
 	for i, n := range s.d.nodes {
-		if hearing[i] != nil && !n.confirms() { // what confirms after this finds the flight
+		if failed[i] != nil && !n.subscribed() { // what confirms after this finds the call
 			f.give(n)
-			f.answer(n, hearing[i])
+			f.answer(n, failed[i])
 			continue
 		}
 		s.ask(c, n, f)
 	}
 	s.mu.Unlock()
-	return s.entered(ctx, c, f)
+	return s.awaitJoined(ctx, c, f)
 }
 
-// entered waits until the masters that were asked have decided that the claim is held, or that it is not for now.
-func (s *session) entered(ctx context.Context, c *claim, f *inflight) error {
+// awaitJoined waits until the masters that were asked have decided that the claim is held, or that
+// it is not for now.
+func (s *session) awaitJoined(ctx context.Context, c *claim, f *inflight) error {
 	err := s.await(ctx, f, func() bool {
-		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
+		return c.state >= held || c.idle() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
 	})
 	if err != nil {
 		return err
@@ -60,7 +62,7 @@ func (s *session) entered(ctx context.Context, c *claim, f *inflight) error {
 	case !enough:
 		return s.giveUp(c, f)
 	case !c.Queue:
-		s.giveBack(ctx, c, f.since)
+		s.cleanup(ctx, c, f.since)
 	}
 	return nil
 }
@@ -68,11 +70,11 @@ func (s *session) entered(ctx context.Context, c *claim, f *inflight) error {
 // ask runs the long script on one master. s.mu is held.
 func (s *session) ask(c *claim, n *node, f *inflight) {
 	f.give(n)
-	sp := &c.spots[n.i]
-	sp.pending++
-	sp.anew, sp.recheck.At = false, time.Time{}
+	ns := &c.nodes[n.i]
+	ns.pending++
+	ns.anew, ns.recheck.At = false, time.Time{}
 	mode := "0"
-	if sp.doubt && !sp.has {
+	if ns.doubt && !ns.has {
 		mode = "-1" // an order to step back may be under way, and must not fit the grant that we count on
 	}
 	n.give(order{
@@ -81,61 +83,62 @@ func (s *session) ask(c *claim, n *node, f *inflight) {
 			r, err := parseLineReply(v, err)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			c.spots[n.i].pending--
-			c.spots[n.i].doubt = c.spots[n.i].doubt || o.again
+			c.nodes[n.i].pending--
+			c.nodes[n.i].doubt = c.nodes[n.i].doubt || o.resent
 			if final(err) && !f.joins { // for the other claims of a renewal the master is there
 				f.answer(n, nil)
 			} else {
 				f.answer(n, err)
 			}
-			s.heard(c, n, o, r, err)
+			s.onAnswer(c, n, o, r, err)
 			f.check()
 		},
 	})
 }
 
-// heard takes in one master's answer about a claim's state. s.mu is held.
+// onAnswer handles one master's answer about a claim's state. s.mu is held.
 //
-// Messages and answers come by different connections, so the later may be read first. An answer that says when to ask again does not
-// undo what has the claim ask at once: a message that may be newer, or the end of the subscription that it was asked with.
-func (s *session) heard(c *claim, n *node, o *order, r lineReply, err error) {
-	sp := &c.spots[n.i]
+// Messages and answers come by different connections, so the later may be read first. An answer
+// that says when to ask again does not undo a request to ask at once: a message that may be newer,
+// or the end of the subscription that it was asked with.
+func (s *session) onAnswer(c *claim, n *node, o *order, r lineReply, err error) {
+	ns := &c.nodes[n.i]
 	now := time.Now()
 	if err != nil {
-		sp.failed(err)
+		ns.failed(err)
 		if final(err) {
-			sp.refused = err
+			ns.refused = err
 		}
-		sp.recheck.Retry(now)
+		ns.recheck.Retry(now)
 		c.change.Give()
 		s.step(c)
 		return
 	}
-	sp.refused = nil
-	if o.since.After(sp.known) {
-		sp.known = o.since
+	ns.refused = nil
+	if o.since.After(ns.known) {
+		ns.known = o.since
 	}
-	s.d.met(r.last)
+	s.d.observeTicket(r.last)
 	switch r.state {
 	case lineHas:
-		sp.given(r.counter, o.since)
+		ns.given(r.counter, o.since)
 	case lineBroken:
 		if !c.leaving {
 			c.end(broken)
 		}
 	default:
-		sp.lacks(r.counter)
-		if !sp.has && !sp.yielding {
-			sp.recheck.Schedule(now, r.wait, r.head == 1, r.why)
-			if sp.anew || c.Queue && !n.hearsBy(o.call.Args[channelAt]) {
+		ns.lacks(r.counter)
+		if !ns.has && !ns.yielding {
+			ns.recheck.Schedule(now, r.wait, r.head == 1, r.why)
+			if ns.anew || c.Queue && !n.subscribedTo(o.call.Args[channelAt]) {
 				c.asks(n)
 			}
 		}
 		if r.value != "" {
 			c.stands = r.value
-			s.d.met(ticketOf(r.value))
+			s.d.observeTicket(ticketOf(r.value))
 		}
-		s.d.crowd.Set(c.Name, c.Queue)
+		s.d.contended.Set(c.Name, c.Queue)
 		if c.state == waiting {
 			c.change.Give()
 		}
@@ -184,7 +187,8 @@ func parseLineReply(v any, err error) (r lineReply, _ error) {
 // channelAt is where the long script takes the channel of its claim.
 const channelAt = 7
 
-// lineCall is a run of the long script at n in which old leaves and c joins; either may be nil. s.mu is held.
+// lineCall is a run of the long script at n in which old leaves and c joins; either may be nil.
+// s.mu is held.
 func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisconn.Call {
 	args := make([]string, 4, 12)
 	args[1], args[2], args[3] = digit(s.d.options.Shared), s.keepMS, proposal
@@ -199,7 +203,8 @@ func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisc
 	return redisconn.Call{Script: lineScript, Keys: all, Args: args}
 }
 
-// giveUp is for a claim that too few masters answered. Nothing was done where nothing left this process.
+// giveUp is for a claim that too few masters answered. Nothing was done where nothing left this
+// process.
 func (s *session) giveUp(c *claim, f *inflight) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Claims that reach the masters in different orders split them. They must step back for the oldest, or all wait until their
-// time is over.
+// Claims that reach the masters in different orders split them. They must step back for the oldest,
+// or all wait until their time is over.
 func TestSplit(t *testing.T) {
 	set := startMasters(t, 5)
 	slow := func(int) string {
@@ -49,8 +49,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Two claims have a master each of the two that are left, and wait for each other's. The newer one steps back, or both wait
-// until their time is over.
+// Two claims have a master each of the two that are left, and wait for each other's. The newer one
+// steps back, or both wait until their time is over.
 func TestNewerOneStepsBack(t *testing.T) {
 	set := startMasters(t, 3)
 	late, wires := wired(t, set, "?node_timeout=10s")
@@ -78,8 +78,8 @@ func TestNewerOneStepsBack(t *testing.T) {
 	}
 }
 
-// A master is stopped while contenders take turns. Each waits for it in vain once or twice, not at every turn: only until it
-// is seen to be late.
+// A master is stopped while contenders take turns. Each waits for it in vain once or twice, not at
+// every turn: only until it is seen to be late.
 func TestTurnsGoOnWithoutAMasterThatIsLate(t *testing.T) {
 	const contenders, before, turns = 4, 50, 200
 	set := startMasters(t, 5)
@@ -102,8 +102,8 @@ func TestTurnsGoOnWithoutAMasterThatIsLate(t *testing.T) {
 	}
 }
 
-// The masters take no writes when the holder leaves, for want of replicas. The one behind it must not hear of a grant that no
-// master can write, and is let in when they can.
+// The masters take no writes when the holder leaves, for want of replicas. The one behind it must
+// not hear of a grant that no master can write, and is let in when they can.
 func TestNobodyHearsOfAGrantThatIsNotWritten(t *testing.T) {
 	set := startMasters(t, 3)
 	url := urlOf(addrs(set))
@@ -138,8 +138,8 @@ func TestNobodyHearsOfAGrantThatIsNotWritten(t *testing.T) {
 	}
 }
 
-// One holds, and one that was there before it comes to the masters later. Its claim is the older one, but what is held is
-// not given back.
+// One holds, and one that was there before it comes to the masters later. Its claim is the older
+// one, but what is held is not given back.
 func TestHolderKeepsWhatAnOlderOneWants(t *testing.T) {
 	set := startMasters(t, 5)
 	late, wires := wired(t, set, "?node_timeout=10s")
@@ -200,9 +200,10 @@ func TestHolderKeepsWhatAnOlderOneWants(t *testing.T) {
 	}
 }
 
-// Whoever is first in line looks by itself when what stands in its way is over: another program's lock, or a holder that has died. The
-// first leaves, and the next one looks from then on. No session is renewed: what only a renewal finds, nobody finds here. Where the first
-// has died nobody can tell the next one, which learns by one renewal that it is first.
+// Whoever is first in line looks by itself when what stands in its way is over: another program's
+// lock, or a holder that has died. The first leaves, and the next one looks from then on. No
+// session is renewed: what only a renewal finds, nobody finds here. Where the first has died nobody
+// can tell the next one, which learns by one renewal that it is first.
 func TestWhoIsFirstInLineNowLooks(t *testing.T) {
 	t.Parallel()
 	all := func(t *testing.T, set []*servertest.Server, words ...string) {

@@ -64,7 +64,8 @@ func records(t *testing.T, set []*servertest.Server) string {
 	return all.String()
 }
 
-// Whoever looks at masters that nobody has used yet makes no set of them: a max_ttl that is not that of the programs would have these refused.
+// Whoever looks at masters that nobody has used yet makes no set of them: a max_ttl that is not
+// that of the programs would have these refused.
 func TestALookMakesNoSet(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -89,7 +90,8 @@ func TestALookMakesNoSet(t *testing.T) {
 	}
 }
 
-// A max_ttl that is not the set's is told, and not written: as a refusal while the set is in use, and as a finding after that.
+// A max_ttl that is not the set's is told, and not written: as a refusal while the set is in use,
+// and as a finding after that.
 func TestALookTellsAnotherMaxTTL(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -120,7 +122,8 @@ func TestALookTellsAnotherMaxTTL(t *testing.T) {
 	}
 }
 
-// A look changes nothing of a master that has lost its vote: neither does its wait begin, nor does it get a new place.
+// A look changes nothing of a master that has lost its vote: neither does its wait begin, nor does
+// it get a new place.
 func TestALookEnlistsNoMaster(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

@@ -11,8 +11,9 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// The drill of the page: three of five masters have restarted, and one of the others is dead for good. No majority is left that surely
-// remembers, and the masters wait for the dead one, until it is given up. A new server takes its place.
+// The drill of the page: three of five masters have restarted, and one of the others is dead for
+// good. No majority is left that surely remembers, and the masters wait for the dead one, until it
+// is given up. A new server takes its place.
 func TestADeadMasterIsGivenUp(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 5, kept...)

@@ -64,7 +64,8 @@ func TestSetsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// A MaxTTL that no session can have, or for which a set would never be out of use, is refused before a master has it on record.
+// A MaxTTL that no session can have, or for which a set would never be out of use, is refused
+// before a master has it on record.
 func TestAMaxTTLThatIsOfNoUseIsRefused(t *testing.T) {
 	set := startMasters(t, 3)
 	refused(t, urlOf(addrs(set))+"?max_ttl=99ms", "MaxTTL 99ms", "100ms", "24h0m0s")
@@ -77,7 +78,8 @@ func TestAMaxTTLThatIsOfNoUseIsRefused(t *testing.T) {
 	session(t, open(t, urlOf(addrs(set))+"?max_ttl=100ms"), 100*time.Millisecond)
 }
 
-// A master that throws keys away when its memory is full is named to whoever opens, with its policy.
+// A master that throws keys away when its memory is full is named to whoever opens, with its
+// policy.
 func TestAMasterThatEvictsIsNamed(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -115,7 +117,8 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// Another number of masters, other masters or another MaxTTL is refused while the set is in use, and welcome afterwards.
+// Another number of masters, other masters or another MaxTTL is refused while the set is in use,
+// and welcome afterwards.
 func TestAnotherSetIsRefusedWhileOneIsInUse(t *testing.T) {
 	five := startMasters(t, 5)
 	all := addrs(five)
@@ -141,7 +144,8 @@ func TestAnotherSetIsRefusedWhileOneIsInUse(t *testing.T) {
 		}
 		return err == nil
 	})
-	// The new masters know what was drawn in the old set: three of the five, two of them new, are enough.
+	// The new masters know what was drawn in the old set: three of the five, two of them new, are
+	// enough.
 	for _, i := range []int{0, 1} {
 		if err := five[i].Pause(); err != nil {
 			t.Fatal(err)
@@ -154,8 +158,8 @@ func TestAnotherSetIsRefusedWhileOneIsInUse(t *testing.T) {
 	}
 }
 
-// A master that has lost its memory has no vote until the longest TTL has passed, also not for a program that comes anew;
-// then it has one again, and the counters of the others.
+// A master that has lost its memory has no vote until the longest TTL has passed, also not for a
+// program that comes anew; then it has one again, and the counters of the others.
 func TestRejoin(t *testing.T) {
 	set := startMasters(t, 3)
 	url := urlOf(addrs(set)) + "?max_ttl=2s"
@@ -170,8 +174,8 @@ func TestRejoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	// With one more away only the master that forgot and one that remembers are left: no majority for anybody, although the
-	// claim is gone from one of them.
+	// With one more away only the master that forgot and one that remembers are left: no majority
+	// for anybody, although the claim is gone from one of them.
 	if err := set[1].Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +233,8 @@ func TestRejoin(t *testing.T) {
 	}
 }
 
-// A master that keeps everything restarts, and what it is asked about that gets no answer: nobody knows then whether it has
-// forgotten, so it keeps its vote, and is asked again.
+// A master that keeps everything restarts, and what it is asked about that gets no answer: nobody
+// knows then whether it has forgotten, so it keeps its vote, and is asked again.
 func TestAQuestionWithoutAnswerCostsNoVote(t *testing.T) {
 	set := startMasters(t, 3, redistest.Durable...)
 	d, wires := wired(t, set, "")
@@ -316,7 +320,8 @@ func TestMinority(t *testing.T) {
 	}
 }
 
-// Connections of the user's own client work as well. It does not tell of new connections, so every vote is asked for.
+// Connections of the user's own client work as well. It does not tell of new connections, so every
+// vote is asked for.
 func TestUsersClient(t *testing.T) {
 	set := startMasters(t, 3)
 	var conns []redisconn.Conn
@@ -339,7 +344,8 @@ func TestUsersClient(t *testing.T) {
 	}
 }
 
-// A lease goes on while a master that has forgotten comes back, waits, and votes again in a new place of the set.
+// A lease goes on while a master that has forgotten comes back, waits, and votes again in a new
+// place of the set.
 func TestLeaseOutlivesRejoin(t *testing.T) {
 	set := startMasters(t, 5)
 	url := urlOf(addrs(set)) + "?max_ttl=2s"

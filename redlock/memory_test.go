@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// Two of three masters synced their logs once a second when they went down, and sync always when they are back. What they were asked in
-// the last second before is lost perhaps, so they wait.
+// Two of three masters synced their logs once a second when they went down, and sync always when
+// they are back. What they were asked in the last second before is lost perhaps, so they wait.
 func TestAMasterThatKeptTooLittleWaits(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)
@@ -38,7 +38,8 @@ func TestAMasterThatKeptTooLittleWaits(t *testing.T) {
 	}
 }
 
-// nobodyBeside restarts masters after a crash of all of them, and wants them to wait and nobody let in beside who holds the name held.
+// nobodyBeside restarts masters after a crash of all of them, and wants them to wait and nobody let
+// in beside who holds the name held.
 func nobodyBeside(t *testing.T, other driver.Session, masters []*servertest.Server, wrong string) {
 	t.Helper()
 	for _, one := range masters {
@@ -65,8 +66,9 @@ func nobodyBeside(t *testing.T, other driver.Session, masters []*servertest.Serv
 	}
 }
 
-// Two of three masters that keep everything have their logs turned off, and are back with them when they restart: with what they knew
-// before that. A program that has looked in between has told the others, so they wait, and nobody is let in beside the holder.
+// Two of three masters that keep everything have their logs turned off, and are back with them when
+// they restart: with what they knew before that. A program that has looked in between has told the
+// others, so they wait, and nobody is let in beside the holder.
 func TestAMasterWhoseLogWasTurnedOffWaits(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)
@@ -81,8 +83,8 @@ func TestAMasterWhoseLogWasTurnedOffWaits(t *testing.T) {
 	nobodyBeside(t, other, set[:2], "a master whose log is older than its memory was votes as soon as it is back")
 }
 
-// All masters restart and have forgotten everything. Whoever ran before that knows that they are no new set, so they wait, and nobody is
-// let in beside the holder.
+// All masters restart and have forgotten everything. Whoever ran before that knows that they are no
+// new set, so they wait, and nobody is let in beside the holder.
 func TestMastersThatAllForgetWait(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -94,7 +96,8 @@ func TestMastersThatAllForgetWait(t *testing.T) {
 	nobodyBeside(t, other, set, "a master that has forgotten everything, as all have, votes as soon as it is back")
 }
 
-// A replica of a master that keeps everything takes its place. It keeps everything, and may lack what the master had not sent.
+// A replica of a master that keeps everything takes its place. It keeps everything, and may lack
+// what the master had not sent.
 func TestAPromotedReplicaWaits(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)
@@ -123,9 +126,10 @@ func wakes(t *testing.T, s driver.Session) {
 	_, _ = s.Release(t.Context(), c)
 }
 
-// A master that keeps everything has a replica, which is started again as a master from the log that it has, at the master's address.
-// Nothing that it says of itself tells that this was a copy, which may lack what the master had not sent. So a master with a replica
-// counts as one that forgets: it is looked for again and again, since a replica comes when it likes.
+// A master that keeps everything has a replica, which is started again as a master from the log
+// that it has, at the master's address. Nothing that it says of itself tells that this was a copy,
+// which may lack what the master had not sent. So a master with a replica counts as one that
+// forgets: it is looked for again and again, since a replica comes when it likes.
 func TestTheCopyOfAReplicaWaits(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)
@@ -152,8 +156,8 @@ func TestTheCopyOfAReplicaWaits(t *testing.T) {
 	}
 }
 
-// A server starts from a snapshot that is older than what it answered last, and its log is switched on then: it says that it keeps
-// everything, and it did when the snapshot was made.
+// A server starts from a snapshot that is older than what it answered last, and its log is switched
+// on then: it says that it keeps everything, and it did when the snapshot was made.
 func TestALogThatWasSwitchedOnAfterTheStartIsNoMemory(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)

@@ -17,12 +17,14 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// some is how many names one script is asked about: it takes a master half a millisecond. One that removes them is given batch.
+// some is how many names one script is asked about: it takes a master half a millisecond. One that
+// removes them is given batch.
 const some = 500
 
-// counted returns the names that have a counter, in order, as a majority of the masters or more know them. A claim that holds has drawn
-// a counter on each of its masters, and one that stands in line there has made one, so no other name is of interest. When a majority has
-// told, the others get as long as patience says, or all the time that they take if it says 0.
+// counted returns the names that have a counter, in order, as a majority of the masters or more
+// know them. A claim that holds has drawn a counter on each of its masters, and one that stands in
+// line there has made one, so no other name is of interest. When a majority has told, the others
+// get as long as patience says, or all the time that they take if it says 0.
 func (d *Driver) counted(ctx context.Context, prefix string, patience time.Duration) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the scans of those that are late
 	defer cancel()
@@ -72,8 +74,8 @@ func (d *Driver) counted(ctx context.Context, prefix string, patience time.Durat
 	return slices.Compact(all), nil
 }
 
-// inGroups runs a script for many names on all masters, so many at a time, and returns those of which one of the masters gives the
-// number, in their order.
+// inGroups runs a script for many names on all masters, so many at a time, and returns those of
+// which one of the masters gives the number, in their order.
 func (d *Driver) inGroups(ctx context.Context, names []string, size int, call func(names []string) redisconn.Call) (chosen []string, err error) {
 	for group := range slices.Chunk(names, size) {
 		c := call(group)
@@ -105,10 +107,10 @@ func (d *Driver) inGroups(ctx context.Context, names []string, size int, call fu
 	return chosen, nil
 }
 
-// standing returns those names, in their order, at which something stands on a master that answers.
-func (d *Driver) standing(ctx context.Context, names []string) ([]string, error) {
+// occupied returns those names, in their order, at which something stands on a master that answers.
+func (d *Driver) occupied(ctx context.Context, names []string) ([]string, error) {
 	standing, err := d.inGroups(ctx, names, some, func(names []string) redisconn.Call {
-		call := redisconn.Call{Script: standingScript, Keys: make([]string, 0, 2*len(names))}
+		call := redisconn.Call{Script: occupiedScript, Keys: make([]string, 0, 2*len(names))}
 		for _, name := range names {
 			call.Keys = append(call.Keys, name, keysOf(name).line)
 		}
@@ -120,8 +122,9 @@ func (d *Driver) standing(ctx context.Context, names []string) ([]string, error)
 	return standing, nil
 }
 
-// Prune implements driver.Pruner: it deletes the counters of such names, on the masters that answer. Each master draws above what it
-// has deleted from then on, so that tokens go on growing whatever clocks do.
+// Prune implements driver.Pruner: it deletes the counters of such names, on the masters that
+// answer. Each master draws above what it has deleted from then on, so that tokens go on growing
+// whatever clocks do.
 func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error) {
 	if idle < 0 {
 		return 0, fmt.Errorf("redlock: prune: idle for %v: want 0 or more: %w", idle, driver.ErrRefused)

@@ -64,7 +64,8 @@ func TestLines_CostByWhatStands(t *testing.T) {
 	}
 }
 
-// The lines of a list are looked at many together, so that a list of many takes few turns of the wire.
+// The lines of a list are looked at many together, so that a list of many takes few turns of the
+// wire.
 func TestLines_AreLookedAtTogether(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -167,7 +168,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What a list costs where very many names are free, and where very many are held. docs/backends/redlock.md has the figures.
+// What a list costs where very many names are free, and where very many are held.
+// docs/backends/redlock.md has the figures.
 func TestWhatAListCosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of thousands of names: make proof")

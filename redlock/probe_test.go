@@ -24,7 +24,8 @@ func looks(w *wire.Wire) *atomic.Int32 {
 	return &n
 }
 
-// A master does not answer when all are asked who they are. It has lost nothing, so what it gave to a claim that waits counts.
+// A master does not answer when all are asked who they are. It has lost nothing, so what it gave to
+// a claim that waits counts.
 func TestAMasterThatIsNotHeardOfHasForgottenNothing(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -62,8 +63,9 @@ func votes(t *testing.T, s *servertest.Server) bool {
 	return s.MustDo(t, "EXISTS", "il:{redlock}:vote") == "1"
 }
 
-// A master is slow, so that a look at all masters ends without it, and another one waits for its vote. The slow one has its own all
-// the same: a look that waits longer tells it the place of the other.
+// A master is slow, so that a look at all masters ends without it, and another one waits for its
+// vote. The slow one has its own all the same: a look that waits longer tells it the place of the
+// other.
 func TestASlowMasterKeepsItsVote(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -85,7 +87,8 @@ func TestASlowMasterKeepsItsVote(t *testing.T) {
 	})
 }
 
-// A slow master that keeps everything restarts. The others answer long before it does, so looks wait longer until it is heard of.
+// A slow master that keeps everything restarts. The others answer long before it does, so looks
+// wait longer until it is heard of.
 func TestASlowMasterThatRestartsIsHeardOf(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3, redistest.Durable...)

@@ -41,8 +41,8 @@ func replicate(t *testing.T, replica, master *servertest.Server) {
 	})
 }
 
-// A master comes back as the replica of another one. It is no master then, and the others go on; when it is one again it has the
-// other one's memory, so it takes its own place and waits.
+// A master comes back as the replica of another one. It is no master then, and the others go on;
+// when it is one again it has the other one's memory, so it takes its own place and waits.
 func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -81,8 +81,8 @@ func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
 	}
 }
 
-// A master is made a copy of another one and a master again while nobody asks it anything. No server has restarted, and no connection
-// has ended, and it has forgotten whom it was given to.
+// A master is made a copy of another one and a master again while nobody asks it anything. No
+// server has restarted, and no connection has ended, and it has forgotten whom it was given to.
 func TestACopyOfAnotherMasterHasNoVote(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -130,7 +130,8 @@ func back(t *testing.T, url string, set []*servertest.Server) {
 	})
 }
 
-// again reports whether a name is granted, and sees that its token is above that of the grant before.
+// again reports whether a name is granted, and sees that its token is above that of the grant
+// before.
 func again(t *testing.T, s driver.Session, name string, before driver.Grant) bool {
 	t.Helper()
 	c := mutex(name, false)
@@ -142,8 +143,8 @@ func again(t *testing.T, s driver.Session, name string, before driver.Grant) boo
 	return err == nil && g.Held
 }
 
-// Masters restart with their data, all but the last second of it: three of five, or all five one by one. No majority is left that surely
-// remembers; when all have waited, all vote.
+// Masters restart with their data, all but the last second of it: three of five, or all five one by
+// one. No majority is left that surely remembers; when all have waited, all vote.
 func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 5} {
@@ -170,8 +171,8 @@ func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
 	}
 }
 
-// Two of three masters restart empty. Nobody can tell what they knew, so a new set begins when the former one has not been used for long
-// enough; programs that go on asking for it do not use it.
+// Two of three masters restart empty. Nobody can tell what they knew, so a new set begins when the
+// former one has not been used for long enough; programs that go on asking for it do not use it.
 func TestAMajorityThatRestartsEmptyFoundsTheSetAnew(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -193,7 +194,8 @@ func TestAMajorityThatRestartsEmptyFoundsTheSetAnew(t *testing.T) {
 	})
 }
 
-// A master waits for its vote, and its clock is set back by an hour. It waits anew by the clock that it has, not for an hour.
+// A master waits for its vote, and its clock is set back by an hour. It waits anew by the clock
+// that it has, not for an hour.
 func TestAClockThatIsSetBackKeepsNoMasterOut(t *testing.T) {
 	t.Parallel()
 	one, err := servertest.Start(t.Context(), servertest.Options{Clock: true})
@@ -234,8 +236,8 @@ func TestASilentMasterIsNotSaidToKeepAnything(t *testing.T) {
 	}
 }
 
-// A master restarts without its memory and takes a new place in the set. A program that has not heard of it finds that the others
-// refuse it, looks, and asks once more.
+// A master restarts without its memory and takes a new place in the set. A program that has not
+// heard of it finds that the others refuse it, looks, and asks once more.
 func TestANewPlaceCostsNobodyATry(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -268,7 +270,8 @@ func TestWhoRefusesHasAnswered(t *testing.T) {
 	}
 }
 
-// A master that has lost its memory has no vote for as long as a lease may last that it forgot, and a fiftieth more for clocks that drift.
+// A master that has lost its memory has no vote for as long as a lease may last that it forgot, and
+// a fiftieth more for clocks that drift.
 func TestAMasterThatForgotWaitsForTheLongestLease(t *testing.T) {
 	t.Parallel()
 	const longest = 50 * time.Second
@@ -293,8 +296,9 @@ func TestAMasterThatForgotWaitsForTheLongestLease(t *testing.T) {
 	}
 }
 
-// A program sees that a master has no vote, and tells it to wait. That arrives when the master has got its vote meanwhile, as by a program
-// that was faster: it is told nothing then, and keeps its vote.
+// A program sees that a master has no vote, and tells it to wait. That arrives when the master has
+// got its vote meanwhile, as by a program that was faster: it is told nothing then, and keeps its
+// vote.
 func TestAMasterThatWasSeenBeforeItGotItsVoteKeepsIt(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

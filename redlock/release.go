@@ -9,14 +9,14 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Release implements driver.Session. One script on every master frees it, or hands it on if others wait; all are offered
-// the same counter for whoever comes next.
+// Release implements driver.Session. One script on every master frees it, or hands it on if others
+// wait; all are offered the same counter for the next holder.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	c, err := s.releasing(dc)
 	if err != nil {
 		return false, err
 	}
-	return s.departed(ctx, c, s.leave(c))
+	return s.awaitReleased(ctx, c, s.sendReleases(c))
 }
 
 // releasing returns the claim with no request but its Release from now on.
@@ -29,9 +29,9 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 	return s.claims.Leaving(dc.ID, s.closed, func() *claim { return s.newClaim(dc) }), nil
 }
 
-// leave has every master let the claim go, also those that seem not to have it: the answer that said so may be older than
-// a request under way.
-func (s *session) leave(c *claim) *inflight {
+// sendReleases releases the claim on every master, also on those that seem not to have it: the
+// answer that said so may be older than a request under way.
+func (s *session) sendReleases(c *claim) *inflight {
 	f := newInflight(time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,13 +40,14 @@ func (s *session) leave(c *claim) *inflight {
 	}
 	f.propose(s.d, c.Name, c.token)
 	for _, n := range s.d.nodes {
-		s.depart(c, n, f)
+		s.sendRelease(c, n, f)
 	}
 	return f
 }
 
-// depart has one master let the claim go. One that does not answer is asked again until it does. s.mu is held.
-func (s *session) depart(c *claim, n *node, f *inflight) {
+// sendRelease releases the claim on one master. One that does not answer is asked again until it
+// does. s.mu is held.
+func (s *session) sendRelease(c *claim, n *node, f *inflight) {
 	f.give(n)
 	n.give(order{
 		call: s.lineCall(c, nil, n, f.proposal, ""), since: f.since, until: time.Now().Add(s.timeout),
@@ -54,42 +55,43 @@ func (s *session) depart(c *claim, n *node, f *inflight) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			f.answer(n, err)
-			s.out(c, n, v, err)
+			s.onReleased(c, n, v, err)
 			f.check()
 		},
 	})
 }
 
-// out takes in a master's answer to a claim that leaves, alone or along with another's entry. s.mu is held.
-func (s *session) out(c *claim, n *node, v any, err error) {
-	sp := &c.spots[n.i]
+// onReleased handles a master's answer to a release, alone or together with the enqueue of another
+// claim. s.mu is held.
+func (s *session) onReleased(c *claim, n *node, v any, err error) {
+	ns := &c.nodes[n.i]
 	if err == nil {
 		r, alone := lineReply{}, v == int64(1)
 		if !alone {
 			r, _ = parseLineReply(v, nil)
-			s.d.met(r.last)
+			s.d.observeTicket(r.last)
 		}
 		if alone || r.left == 1 {
-			sp.left = 1
-		} else if sp.left == 0 {
-			sp.left = -1
+			ns.left = 1
+		} else if ns.left == 0 {
+			ns.left = -1
 		}
 		c.others = c.others || !alone
 		if alone {
-			s.d.crowd.Set(c.Name, false)
+			s.d.contended.Set(c.Name, false)
 		}
 	}
-	sp.has = false
-	if err != nil || sp.doubt {
-		n.haunt(c.keys, c.ID, s.ttl+s.timeout, err == nil || final(err))
+	ns.has = false
+	if err != nil || ns.doubt {
+		n.addOrphan(c.keys, c.ID, s.ttl+s.timeout, err == nil || final(err))
 	}
 }
 
-// departed waits until the masters have decided whether the claim was held until now.
-func (s *session) departed(ctx context.Context, c *claim, f *inflight) (bool, error) {
+// awaitReleased waits until the masters have decided whether the claim was held until now.
+func (s *session) awaitReleased(ctx context.Context, c *claim, f *inflight) (bool, error) {
 	count := func() (yes, no int) {
-		for i := range c.spots {
-			switch c.spots[i].left {
+		for i := range c.nodes {
+			switch c.nodes[i].left {
 			case 1:
 				yes++
 			case -1:
@@ -98,15 +100,16 @@ func (s *session) departed(ctx context.Context, c *claim, f *inflight) (bool, er
 		}
 		return yes, no
 	}
-	// A majority that says yes and no does not decide. One that waits may have been let in just now and not know it: whoever can
-	// answer says whether it was. One that is held was, but the next one needs masters that are free: they get a moment.
+	// A majority that says yes and no does not decide. One that waits may have been let in just now
+	// and not know it: the masters that can answer say whether it was. One that is held was, but
+	// the next one needs masters that are free: they get a moment.
 	var timer *time.Timer
 	spent := false
 	err := s.await(ctx, f, func() bool {
 		yes, no := count()
 		decided := yes >= s.d.quorum || spent || yes+f.coming(s.d) < s.d.quorum
 		if !decided && yes+no >= s.d.quorum && c.state >= held && timer == nil {
-			timer = time.AfterFunc(moment, func() {
+			timer = time.AfterFunc(laggardWait, func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				spent = true
@@ -144,9 +147,9 @@ func (s *session) departed(ctx context.Context, c *claim, f *inflight) (bool, er
 	return held, nil
 }
 
-// Requeue implements driver.Requeuer: the long script does both at once. Where a majority has let the old claim go and too few let the
-// next one in, as when they have lost their votes, the next one waits: what is due to the masters that it lacks is asked by Wait and
-// by renewals.
+// Requeue implements driver.Requeuer: the long script does both at once. Where a majority has let
+// the old claim go and too few let the next one in, as when they have lost their votes, the next
+// one waits: what is due to the masters that it lacks is asked by Wait and by renewals.
 func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
 	old, err := s.releasing(oldClaim)
 	if err != nil {
@@ -157,31 +160,31 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 		return driver.Grant{}, false, err
 	}
 	hears := ctx
-	if s.d.members.Voters() < s.d.quorum { // whoever leaves does not wait for votes
+	if s.d.members.Voters() < s.d.quorum { // a release does not wait for votes
 		var cancel context.CancelFunc
 		hears, cancel = context.WithCancel(ctx)
 		cancel()
 	}
-	deaf := s.listening(hears, next)
+	failed := s.subscribeAll(hears, next)
 	leaves, joins := newInflight(time.Now()), newInflight(time.Now())
 	s.mu.Lock()
-	next.need, next.begun, next.flight = joins.since, true, joins
+	next.need, next.begun, next.acquiring = joins.since, true, joins
 	leaves.propose(s.d, old.Name, old.token)
 	for i, n := range s.d.nodes {
-		if deaf[i] != nil {
-			s.depart(old, n, leaves)
+		if failed[i] != nil {
+			s.sendRelease(old, n, leaves)
 			joins.give(n)
-			joins.answer(n, deaf[i])
-			next.spots[i].recheck.Retry(joins.since)
+			joins.answer(n, failed[i])
+			next.nodes[i].recheck.Retry(joins.since)
 			continue
 		}
-		s.turn(old, next, n, leaves, joins)
+		s.sendRequeue(old, next, n, leaves, joins)
 	}
 	s.mu.Unlock()
-	joined := s.entered(ctx, next, joins)
+	joined := s.awaitJoined(ctx, next, joins)
 	wasHeld := false
 	if err = ctx.Err(); err == nil || joined == nil {
-		wasHeld, err = s.departed(ctx, old, leaves)
+		wasHeld, err = s.awaitReleased(ctx, old, leaves)
 	}
 	s.mu.Lock()
 	if err != nil { // what says of one half that nothing was changed says nothing of the other
@@ -202,18 +205,18 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	return g, wasHeld, err
 }
 
-// turn has old leave one master and next join there. s.mu is held.
-func (s *session) turn(old, next *claim, n *node, leaves, joins *inflight) {
+// sendRequeue releases old on one master and lets next join there, in one script. s.mu is held.
+func (s *session) sendRequeue(old, next *claim, n *node, leaves, joins *inflight) {
 	leaves.give(n)
 	joins.give(n)
-	next.spots[n.i].pending++
+	next.nodes[n.i].pending++
 	n.give(order{
-		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: time.Now().Add(s.timeout), vote: true, once: true,
+		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: time.Now().Add(s.timeout), vote: true, noRetry: true,
 		done: func(n *node, o *order, v any, err error) {
 			r, err := parseLineReply(v, err)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			next.spots[n.i].pending--
+			next.nodes[n.i].pending--
 			left, joined := err, err
 			if err == nil && r.state == lineVoteless {
 				joined = fmt.Errorf("redlock: %s: %w: it has no vote among the masters of this program", n.name, driver.ErrNotSent)
@@ -224,12 +227,12 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *inflight) {
 			joins.answer(n, joined)
 			if left != nil && !uncertain(left) && !n.member.Votes() { // so it was not asked
 				leaves.out--
-				s.depart(old, n, leaves)
+				s.sendRelease(old, n, leaves)
 			} else {
 				leaves.answer(n, left)
-				s.out(old, n, v, left)
+				s.onReleased(old, n, v, left)
 			}
-			s.heard(next, n, o, r, joined)
+			s.onAnswer(next, n, o, r, joined)
 			leaves.check()
 			joins.check()
 		},
@@ -245,10 +248,10 @@ func (s *session) Close(ctx context.Context) error {
 	var err error
 	flights := make([]*inflight, len(leaving))
 	for i, c := range leaving {
-		flights[i] = s.leave(c)
+		flights[i] = s.sendReleases(c)
 	}
 	for i, c := range leaving {
-		if _, e := s.departed(ctx, c, flights[i]); e != nil && err == nil {
+		if _, e := s.awaitReleased(ctx, c, flights[i]); e != nil && err == nil {
 			err = e
 		}
 	}
@@ -256,17 +259,17 @@ func (s *session) Close(ctx context.Context) error {
 	return err
 }
 
-// giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind on masters
-// that answer; the others are asked until they do. It waits for them at most as long as the call, which began at since, has
-// taken so far.
-func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
+// cleanup frees the masters that a claim without a majority has or may have. It leaves nothing
+// behind on masters that answer; the others are asked until they do. It waits for them at most as
+// long as the call, which began at since, has taken so far.
+func (s *session) cleanup(ctx context.Context, c *claim, since time.Time) {
 	f := newInflight(since)
 	s.mu.Lock()
 	c.leaving = true
 	f.propose(s.d, c.Name, c.token)
-	for i := range c.spots {
-		if sp := &c.spots[i]; sp.has || sp.doubt || sp.begun || sp.pending > 0 {
-			s.depart(c, s.d.nodes[i], f)
+	for i := range c.nodes {
+		if ns := &c.nodes[i]; ns.has || ns.doubt || ns.begun || ns.pending > 0 {
+			s.sendRelease(c, s.d.nodes[i], f)
 		}
 	}
 	s.mu.Unlock()
@@ -275,8 +278,9 @@ func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
 	}
 }
 
-// withdraw has every master let a claim go that too many refuse. It waits for them as giveBack does.
-func (s *session) withdraw(ctx context.Context, c *claim) {
+// cleanupRefused releases a claim that too many masters refuse on all of them. It waits for them as
+// cleanup does.
+func (s *session) cleanupRefused(ctx context.Context, c *claim) {
 	s.mu.Lock()
 	begun := c.begun && c.state < held
 	c.leaving = c.leaving || begun
@@ -285,8 +289,8 @@ func (s *session) withdraw(ctx context.Context, c *claim) {
 	if !begun {
 		return
 	}
-	f := s.leave(c)
+	f := s.sendReleases(c)
 	if err := s.await(ctx, f, func() bool { return f.enough(s.d) }); err == nil {
-		s.linger(ctx, f, grace)
+		s.linger(ctx, f, stragglerWait)
 	}
 }

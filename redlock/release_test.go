@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A try that gets no majority leaves nothing behind, also where it was granted and the answer did not come.
+// A try that gets no majority leaves nothing behind, also where it was granted and the answer did
+// not come.
 func TestMinorityIsGivenBack(t *testing.T) {
 	set := startMasters(t, 5)
 	d, wires := wired(t, set, endless) // a majority denies it, so that nobody waits for the master that is mute
@@ -27,7 +28,8 @@ func TestMinorityIsGivenBack(t *testing.T) {
 	freeForGood(t, "minority", set[3:]...)
 }
 
-// One master gets to see the request only after the lock was released. It must not stand there then until its TTL is over.
+// One master gets to see the request only after the lock was released. It must not stand there then
+// until its TTL is over.
 func TestStraggler(t *testing.T) {
 	set := startMasters(t, 5)
 	d, wires := wired(t, set, "?node_timeout=500ms")
@@ -60,8 +62,9 @@ func freeForGood(t *testing.T, name string, set ...*servertest.Server) {
 	})
 }
 
-// One leaves and stands in line again while masters have lost their votes. It has left wherever the master says so, and was held until
-// then; that nothing new can stand there for now is the next claim's matter, which waits until it can.
+// One leaves and stands in line again while masters have lost their votes. It has left wherever the
+// master says so, and was held until then; that nothing new can stand there for now is the next
+// claim's matter, which waits until it can.
 func TestWhoLeavesHasLeftMastersWithoutAVote(t *testing.T) {
 	t.Parallel()
 	for _, voteless := range []int{1, 2, 3} {
@@ -101,7 +104,8 @@ func TestWhoLeavesHasLeftMastersWithoutAVote(t *testing.T) {
 				}
 				for _, server := range set[:voteless] {
 					until(t, 30*time.Second, "free of the claim that left", func() bool { return !ours(t, server, "left") })
-					// In one step: a survey in between would find that its wait is over and its vote is gone, and have it wait anew.
+					// In one step: a survey in between would find that its wait is over and its
+					// vote is gone, and have it wait anew.
 					server.MustDo(t, "EVAL", "redis.call('HSET', KEYS[1], 'until', 0) return redis.call('SET', KEYS[2], ARGV[1])", "2", "il:{redlock}:member", "il:{redlock}:vote", vote)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

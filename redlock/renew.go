@@ -16,9 +16,9 @@ import (
 // batch is how many names one script renews.
 const batch = 100
 
-// Renew implements driver.Session. Claims that hold are renewed a hundred a script, those that wait ask for their state as
-// in Acquire, everything on all masters at once. It is answered when a majority has renewed every claim that holds; until
-// then the old validity stands.
+// Renew implements driver.Session. Claims that hold are renewed a hundred a script, those that wait
+// ask for their state as in Acquire, everything on all masters at once. It is answered when a
+// majority has renewed every claim that holds; until then the old validity stands.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	f := newInflight(time.Now())
 	s.mu.Lock()
@@ -26,12 +26,12 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		s.mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	holds, waits := s.standing()
+	holds, waits := s.live()
 	s.mu.Unlock()
 
-	deaf := map[*claim][]error{}
+	failed := map[*claim][]error{}
 	for _, c := range waits {
-		deaf[c] = s.listening(ctx, c)
+		failed[c] = s.subscribeAll(ctx, c)
 	}
 	until := time.Now().Add(s.timeout)
 	if end, ok := ctx.Deadline(); ok && end.Before(until) {
@@ -48,7 +48,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		before := f.out
 		s.hold(n, holds, f, until)
 		for _, c := range waits {
-			if deaf[c][n.i] == nil && !c.leaving && c.state < gone {
+			if failed[c][n.i] == nil && !c.leaving && c.state < gone {
 				s.ask(c, n, f)
 			}
 		}
@@ -66,7 +66,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if len(waits) > 0 {
 		s.linger(ctx, f, f.half())
 	}
-	return s.judge(ctx, f, holds, waits)
+	return s.conclude(ctx, f, holds, waits)
 }
 
 // renewed reports whether every claim that holds was renewed by a majority, or is lost.
@@ -83,8 +83,8 @@ func (s *session) renewed(since time.Time, claims []*claim) bool {
 func (s *session) heardOf(since time.Time, claims []*claim) bool {
 	for _, c := range claims {
 		n := 0
-		for i := range c.spots {
-			if !c.spots[i].known.Before(since) || c.spots[i].refused != nil {
+		for i := range c.nodes {
+			if !c.nodes[i].known.Before(since) || c.nodes[i].refused != nil {
 				n++
 			}
 		}
@@ -95,17 +95,17 @@ func (s *session) heardOf(since time.Time, claims []*claim) bool {
 	return true
 }
 
-// judge says what became of the claims. One that was granted meanwhile, by masters some of which did not hear of this
-// renewal, is renewed on its own.
-func (s *session) judge(ctx context.Context, f *inflight, holds, waits []*claim) (driver.Renewal, error) {
+// conclude says what became of the claims. One that was granted meanwhile, by masters some of which
+// did not hear of this renewal, is renewed on its own.
+func (s *session) conclude(ctx context.Context, f *inflight, holds, waits []*claim) (driver.Renewal, error) {
 	s.mu.Lock()
 	late := newInflight(f.since)
 	for _, c := range waits {
 		if s.renewed(f.since, []*claim{c}) {
 			continue
 		}
-		for i := range c.spots {
-			if sp := &c.spots[i]; sp.has && !sp.raising && !sp.good(c.token, f.since, s.Valid()) {
+		for i := range c.nodes {
+			if ns := &c.nodes[i]; ns.has && !ns.raising && !ns.good(c.token, f.since, s.Valid()) {
 				s.confirm(c, s.d.nodes[i], late)
 			}
 		}
@@ -145,16 +145,17 @@ func (s *session) judge(ctx context.Context, f *inflight, holds, waits []*claim)
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 }
 
-// hold renews claims on one master, and takes it in for those that are held without it: as one that has lost its memory, or one that
-// somebody else had. s.mu is held.
+// hold renews claims on one master, and takes it in for those that are held without it: as one that
+// has lost its memory, or one that somebody else had. s.mu is held.
 //
-// A master that was taken in counts from the next renewal on, if this one succeeds without it, and not while it waits for its vote:
-// see claim.renewed and docs/models/renew.pml. Only a claim that is known not to have the master takes it in. So where a key has gone
-// unnoticed that is heard first, and an answer that is lost hides no gap.
+// A master that was taken in counts from the next renewal on, if this one succeeds without it, and
+// not while it waits for its vote: see claim.renewed and docs/models/renew.pml. Only a claim that
+// is known not to have the master takes it in. So where a key has gone unnoticed that is heard
+// first, and an answer that is lost hides no gap.
 func (s *session) hold(n *node, claims []*claim, f *inflight, until time.Time) {
 	var all, lacking []*claim
 	for _, c := range claims {
-		if c.spots[n.i].has {
+		if c.nodes[n.i].has {
 			all = append(all, c)
 		} else {
 			lacking = append(lacking, c)
@@ -166,23 +167,23 @@ func (s *session) hold(n *node, claims []*claim, f *inflight, until time.Time) {
 		some := all[:min(batch, len(all))]
 		all = all[len(some):]
 		known := max(0, min(has, len(some))) // so many are only renewed
-		joins := func(c *claim) bool { return !c.spots[n.i].joined.IsZero() }
+		joins := func(c *claim) bool { return !c.nodes[n.i].joined.IsZero() }
 		f.give(n)
 		n.give(order{
-			call: s.holdCall(n, some, known), since: f.since, until: until, heeds: slices.ContainsFunc(some[:known], joins),
+			call: s.holdCall(n, some, known), since: f.since, until: until, verify: slices.ContainsFunc(some[:known], joins),
 			done: func(n *node, o *order, v any, err error) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				for _, c := range some[known:] {
-					sp := &c.spots[n.i]
-					sp.failed(err)
-					sp.doubt = sp.doubt || o.again
+					ns := &c.nodes[n.i]
+					ns.failed(err)
+					ns.doubt = ns.doubt || o.resent
 				}
 				reply, _ := v.([]any)
 				if err != nil || len(reply) == 0 {
 					f.answer(n, err)
 				} else {
-					s.held(n, o, some, known, reply, f)
+					s.onRenewed(n, o, some, known, reply, f)
 				}
 				f.check()
 			},
@@ -190,7 +191,8 @@ func (s *session) hold(n *node, claims []*claim, f *inflight, until time.Time) {
 	}
 }
 
-// holdCall is a run of the script hold at n. The master may be taken in for those claims that follow the known.
+// holdCall is a run of the script hold at n. The master may be taken in for those claims that
+// follow the known.
 func (s *session) holdCall(n *node, claims []*claim, known int) redisconn.Call {
 	keys, args := make([]string, 0, len(claims)+2), make([]string, 0, len(claims)+3)
 	keys, args = append(keys, membership.VoteKey, membership.HighKey), append(args, s.ttlMS, n.member.Vote(), strconv.Itoa(len(claims)))
@@ -204,13 +206,14 @@ func (s *session) holdCall(n *node, claims []*claim, known int) redisconn.Call {
 	}
 	for _, c := range claims[known:] {
 		keys = append(keys, c.keys.counter, c.keys.line, c.keys.claims)
-		args = append(args, strconv.FormatInt(c.token, 10), strconv.FormatInt(max(c.token, c.spots[n.i].counter), 10))
+		args = append(args, strconv.FormatInt(c.token, 10), strconv.FormatInt(max(c.token, c.nodes[n.i].counter), 10))
 	}
 	return redisconn.Call{Script: holdScript, Keys: keys, Args: args}
 }
 
-// held takes in which claims a master has renewed, and for which of those that follow the known it was taken in. s.mu is held.
-func (s *session) held(n *node, o *order, claims []*claim, known int, reply []any, f *inflight) {
+// onRenewed notes which claims a master has renewed, and for which of those that follow the known
+// it was taken in. s.mu is held.
+func (s *session) onRenewed(n *node, o *order, claims []*claim, known int, reply []any, f *inflight) {
 	number := func(i int) int64 { x, _ := reply[i].(int64); return x }
 	waits := number(0) == 0
 	switch {
@@ -219,7 +222,7 @@ func (s *session) held(n *node, o *order, claims []*claim, known int, reply []an
 		f.refused |= 1 << n.i
 	default:
 		f.answer(n, nil)
-		if o.heeds && !o.sure {
+		if o.verify && !o.verified {
 			s.d.members.Recheck() // it has its vote again, or has restarted: whichever it is decides whether it counts
 		}
 	}
@@ -232,19 +235,19 @@ func (s *session) held(n *node, o *order, claims []*claim, known int, reply []an
 		}
 	}
 	for i, c := range claims {
-		sp := &c.spots[n.i]
+		ns := &c.nodes[n.i]
 		counter, missing := lacks[int64(i)]
 		switch {
 		case missing && i < known:
-			sp.has = false
+			ns.has = false
 		case missing:
-			sp.counter = max(sp.counter, counter) // for the next renewal; it may be somebody else's
-		case i >= known && !sp.has:
-			sp.has, sp.joined, sp.counter = true, o.since, max(sp.counter, c.token)
-		case sp.has && waits:
-			sp.joined = o.since
-		case sp.has:
-			c.renewed(sp, o.since, o.sure, s.Valid())
+			ns.counter = max(ns.counter, counter) // for the next renewal; it may be somebody else's
+		case i >= known && !ns.has:
+			ns.has, ns.joined, ns.counter = true, o.since, max(ns.counter, c.token)
+		case ns.has && waits:
+			ns.joined = o.since
+		case ns.has:
+			c.renewed(ns, o.since, o.verified, s.Valid())
 		}
 		if o.since.After(c.kept) && c.good(o.since, s.Valid()) >= s.d.quorum {
 			c.kept = o.since

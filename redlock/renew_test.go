@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// L10: one master of three renews a claim, another one has lost it, and the third does not answer. What one master has
-// renewed is no lease: the trust stays as it was, and the next renewal tries again.
+// L10: one master of three renews a claim, another one has lost it, and the third does not answer.
+// What one master has renewed is no lease: the trust stays as it was, and the next renewal tries
+// again.
 func TestL10_ARenewalOfAMinorityIsNone(t *testing.T) {
 	set := startMasters(t, 3)
 	d, wires := wired(t, set, "?node_timeout=500ms")

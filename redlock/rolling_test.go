@@ -36,8 +36,8 @@ func renew(t *testing.T, s driver.Session) ([]driver.Loss, error) {
 	return r.Lost, err
 }
 
-// Every master restarts, one at a time, and the next one as soon as the last one votes. Who holds renews meanwhile, and holds all along;
-// who waits is next.
+// Every master restarts, one at a time, and the next one as soon as the last one votes. Who holds
+// renews meanwhile, and holds all along; who waits is next.
 func TestAHeldClaimOutlivesARollingRestart(t *testing.T) {
 	t.Parallel()
 	for memory, args := range memories {
@@ -92,7 +92,8 @@ func TestAHeldClaimOutlivesARollingRestart(t *testing.T) {
 	}
 }
 
-// The same with leases that a client renews by itself, and masters that wait for as long as they have to.
+// The same with leases that a client renews by itself, and masters that wait for as long as they
+// have to.
 func TestALeaderOutlivesARollingRestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten masters that wait for MaxTTL: make proof")

@@ -22,8 +22,8 @@ var (
 	lookText string
 	//go:embed evict.lua
 	evictText string
-	//go:embed standing.lua
-	standingText string
+	//go:embed occupied.lua
+	occupiedText string
 	//go:embed prune.lua
 	pruneText string
 
@@ -35,6 +35,6 @@ var (
 	lookScript  = redisconn.NewScript("interlock_quorum_look", lookText)
 	evictScript = redisconn.NewScript("interlock_quorum_evict", evictText)
 
-	standingScript = redisconn.NewScript("interlock_quorum_standing", standingText)
+	occupiedScript = redisconn.NewScript("interlock_quorum_occupied", occupiedText)
 	pruneScript    = redisconn.NewScript("interlock_quorum_prune", pruneText)
 )

@@ -40,8 +40,8 @@ func newSession(d *shared, spec driver.Spec) *session {
 	}
 }
 
-// Valid implements driver.Session: the TTL less the drift between the clocks of the masters and ours, 1 % and 2 ms.
-// Source: "Distributed Locks with Redis", redis.io.
+// Valid implements driver.Session: the TTL less the drift between the clocks of the masters and
+// ours, 1 % and 2 ms. Source: "Distributed Locks with Redis", redis.io.
 func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Millisecond }
 
 // check refuses a claim that cannot be kept.
@@ -72,7 +72,7 @@ func (s *session) newClaim(c driver.Claim) *claim {
 	k := keysOf(c.Name)
 	return &claim{
 		Claim: c, keys: k, all: k.all(), ticket: fmt.Sprintf("%016d", s.d.ticket()), info: infoOf(c, s.owner),
-		spots: make([]spot, len(s.d.nodes)), change: sessions.NewSignal(),
+		nodes: make([]nodeState, len(s.d.nodes)), change: sessions.NewSignal(),
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *session) forget(c *claim) {
 	}
 }
 
-// await lets the flight go and returns when it is over or the caller gives up.
+// await returns when the call is over or its caller gives up.
 func (s *session) await(ctx context.Context, f *inflight, over func() bool) error {
 	s.mu.Lock()
 	f.over = over
@@ -108,14 +108,14 @@ func (s *session) unfinished(f *inflight, err error) error {
 	return fmt.Errorf("%s: %w", text, err)
 }
 
-// linger waits for the masters that have not answered yet, until their answers are late. One that is waited for in vain is
-// late from then on: nobody waits for it until it has answered in time.
+// linger waits for the masters that have not answered yet, until their answers are late. One that
+// is waited for in vain is late from then on: nobody waits for it until it has answered in time.
 func (s *session) linger(ctx context.Context, f *inflight, patience time.Duration) {
 	s.mu.Lock()
 	f.late = lateness(patience)
 	f.awaits = f.missing()
 	for _, n := range s.d.nodes {
-		if n.ailing() {
+		if n.unresponsive() {
 			f.awaits &^= 1 << n.i
 		}
 	}
@@ -132,7 +132,7 @@ func (s *session) linger(ctx context.Context, f *inflight, patience time.Duratio
 		s.mu.Lock()
 		for _, n := range s.d.nodes {
 			if f.awaits&f.missing()&(1<<n.i) != 0 {
-				n.isLate()
+				n.markLate()
 			}
 		}
 		s.mu.Unlock()
@@ -166,8 +166,8 @@ func (s *session) read() *redisstore.Reader {
 	return s.said
 }
 
-// standing returns the claims that hold and those that wait. s.mu is held.
-func (s *session) standing() (holds, waits []*claim) {
+// live returns the claims that hold and those that wait. s.mu is held.
+func (s *session) live() (holds, waits []*claim) {
 	for _, c := range s.claims {
 		switch {
 		case c.leaving || !c.begun:

@@ -17,9 +17,9 @@ type shared struct {
 	nodes  []*node
 	quorum int
 
-	holding  *redisstore.Holding
-	crowd    redisstore.Contention
-	audience redisstore.Receivers[*session] // of claims that may wait
+	holding   *redisstore.Holding
+	contended redisstore.Contention
+	audience  redisstore.Receivers[*session] // of claims that may wait
 
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64 // of this driver, or met
@@ -30,9 +30,11 @@ type shared struct {
 	seen     map[string]int64 // counters that are ahead of this process's clock
 }
 
-// ticket is a place in line: logical time in µs, the same on all masters. It decides the order of waiting and nothing else. It is the
-// clock of this process, set forward to the largest ticket that it has met, so that whoever comes later comes behind those who were
-// there, however its clock is set. Source: L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978.
+// ticket is a place in line: logical time in µs, the same on all masters. It decides the order of
+// waiting and nothing else. It is the clock of this process, set forward to the largest ticket that
+// it has met, so that a claim that comes later comes behind those that were there, however its
+// clock is set. Source: L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed
+// System", 1978.
 func (d *shared) ticket() int64 {
 	for {
 		last := d.lastTicket.Load()
@@ -43,14 +45,16 @@ func (d *shared) ticket() int64 {
 	}
 }
 
-// clock is that of this process for tickets, in µs: it began with the machine's and is set by nobody.
+// clock is that of this process for tickets, in µs: it began with the machine's and is set by
+// nobody.
 func clock() int64 { return epoch.UnixMicro() + time.Since(epoch).Microseconds() }
 
-// tooFar is how far a ticket may be ahead of this process's clock to be believed: no wrong clock is to use up the numbers for all.
+// tooFar is how far a ticket may be ahead of this process's clock to be believed: no wrong clock is
+// to use up the numbers for all.
 const tooFar = 365 * 24 * time.Hour
 
-// met takes in a ticket of another claim; "" is none.
-func (d *shared) met(text string) {
+// observeTicket notes a ticket of another claim; "" is none.
+func (d *shared) observeTicket(text string) {
 	if text == "" {
 		return
 	}
@@ -72,8 +76,8 @@ func raise(n *atomic.Int64, to int64) {
 	}
 }
 
-// propose makes up a counter for the next grant of a name: above what was seen, and at least the clock, so that masters
-// whose counters differ answer the same one.
+// propose makes up a counter for the next grant of a name: above what was seen, and at least the
+// clock, so that masters whose counters differ answer the same one.
 func (d *shared) propose(name string, above int64) int64 {
 	d.seenMu.Lock()
 	above = max(above, d.seen[name])

@@ -48,8 +48,8 @@ var silences = []silence{
 	{name: "two of five refuse from the start", masters: 5, harm: refuses, of: []int{0, 4}},
 }
 
-// With these a master may take longer for an answer than any test has patience: a session gives it a third of its TTL at most, and a
-// connection that does not answer pings is closed.
+// With these a master may take longer for an answer than any test has patience: a session gives it
+// a third of its TTL at most, and a connection that does not answer pings is closed.
 const (
 	endless    = "?node_timeout=90s&max_ttl=5m&keepalive=5m&timeout=90s"
 	endlessTTL = 5 * time.Minute
@@ -67,7 +67,8 @@ type process struct {
 	d *redlock.Driver
 }
 
-// sides starts two sides, of which the second one's wires are harmed: before it opens, or when it is set up.
+// sides starts two sides, of which the second one's wires are harmed: before it opens, or when it
+// is set up.
 func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side)) (healthy, harmed side, heal func()) {
 	t.Helper()
 	parameter, ttl := q.parameter, endlessTTL
@@ -123,8 +124,9 @@ func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side))
 // attempts is how often sides are compared until a machine that does other things lets them be.
 const attempts = 3
 
-// paces are how long two sides took for the same, in turn, so that both met the same machine. Whatever else the machine does
-// makes some of them longer, and a wait makes all of them longer: what counts is the first quarter.
+// paces are how long two sides took for the same, in turn, so that both met the same machine.
+// Whatever else the machine does makes some of them longer, and a wait makes all of them longer:
+// what counts is the first quarter.
 type paces struct{ with, without []time.Duration }
 
 func (p *paces) judge(what string, q silence) error {
@@ -136,8 +138,8 @@ func (p *paces) judge(what string, q silence) error {
 	return nil
 }
 
-// besides has two sides do the same again and again, one of them with silent masters. These are waited for in vain a few times,
-// until they are known to be late, and not every time.
+// besides has two sides do the same again and again, one of them with silent masters. These are
+// waited for in vain a few times, until they are known to be late, and not every time.
 func besides(t *testing.T, what string, act func(t *testing.T, s side, name string) func() time.Duration) {
 	t.Helper()
 	const rounds = 20
@@ -182,7 +184,8 @@ func besides(t *testing.T, what string, act func(t *testing.T, s side, name stri
 	}
 }
 
-// anew has two sides do something once, and others after them, so that each meets the silence for the first time.
+// anew has two sides do something once, and others after them, so that each meets the silence for
+// the first time.
 func anew(t *testing.T, what string, opened bool, setUp func(s side, name string), act func(t *testing.T, s side, name string) time.Duration) {
 	t.Helper()
 	rounds := 4
@@ -220,7 +223,8 @@ func anew(t *testing.T, what string, opened bool, setUp func(s side, name string
 	}
 }
 
-// within runs f with a limit that only a call meets which waits for a master that is silent until the test ends.
+// within runs f with a limit that only a call meets which waits for a master that is silent until
+// the test ends.
 func within(t *testing.T, what string, f func(ctx context.Context) error) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -16,8 +16,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// occupied has a name held by one of the side, at every master that it reaches: what it lacks another one of the side might get, and
-// wait for the silent masters as those that decide.
+// occupied has a name held by one of the side, at every master that it reaches: what it lacks
+// another one of the side might get, and wait for the silent masters as those that decide.
 func occupied(t *testing.T, s side, name string) driver.Claim {
 	t.Helper()
 	c := mutex(name, true)
@@ -63,7 +63,8 @@ func TestAClaimThatQueuesDoesNotWaitForSilentMasters(t *testing.T) {
 	})
 }
 
-// The first claim of a process that queues subscribes first, and waits no longer than for a majority.
+// The first claim of a process that queues subscribes first, and waits no longer than for a
+// majority.
 func TestAFirstClaimDoesNotWaitForSilentMasters(t *testing.T) {
 	anew(t, "a first claim that queues", false, func(s side, name string) {
 		occupied(t, s, name)
@@ -73,7 +74,8 @@ func TestAFirstClaimDoesNotWaitForSilentMasters(t *testing.T) {
 	})
 }
 
-// Masters fall silent while one holds and one waits behind it. The waiter is let in when a majority was handed on.
+// Masters fall silent while one holds and one waits behind it. The waiter is let in when a majority
+// was handed on.
 func TestAWaiterDoesNotWaitForMastersThatFallSilent(t *testing.T) {
 	held, waits := map[string]driver.Claim{}, map[string]driver.Claim{}
 	anew(t, "a handoff", true, func(s side, name string) {
@@ -91,8 +93,8 @@ func TestAWaiterDoesNotWaitForMastersThatFallSilent(t *testing.T) {
 	})
 }
 
-// A turn is over when a majority has been handed on: whoever leaves and stands in line again, and whoever is let in, wait for
-// nobody else.
+// A turn is over when a majority has been handed on: whoever leaves and stands in line again, and
+// whoever is let in, wait for nobody else.
 func TestATurnDoesNotWaitForSilentMasters(t *testing.T) {
 	besides(t, "a turn", func(t *testing.T, s side, name string) func() time.Duration {
 		t.Helper()
@@ -119,8 +121,9 @@ func TestATurnDoesNotWaitForSilentMasters(t *testing.T) {
 	})
 }
 
-// A claim has two of three masters and another waits with the third. One of the two falls silent, so that a release hears one
-// yes and one no. Nobody is asked who will not answer: it was held as far as is known, and the waiter is let in.
+// A claim has two of three masters and another waits with the third. One of the two falls silent,
+// so that a release hears one yes and one no. Nobody is asked who will not answer: it was held as
+// far as is known, and the waiter is let in.
 func TestAReleaseDoesNotWaitForASilentMaster(t *testing.T) {
 	set := startMasters(t, 3)
 	d, wires := wired(t, set, endless)
@@ -144,8 +147,8 @@ func TestAReleaseDoesNotWaitForASilentMaster(t *testing.T) {
 	within(t, "the waiter", func(ctx context.Context) error { _, err := acquire(ctx, waits, next); return err })
 }
 
-// Two of five masters are silent, and another program has one of the others: a try needs one of the silent ones, and waits
-// until they have not answered in time. The next try does not.
+// Two of five masters are silent, and another program has one of the others: a try needs one of the
+// silent ones, and waits until they have not answered in time. The next try does not.
 func TestASecondTryDoesNotWaitForSilentMasters(t *testing.T) {
 	set := startMasters(t, 5)
 	d, wires := wired(t, set, "?node_timeout=2s")
@@ -168,7 +171,8 @@ func TestASecondTryDoesNotWaitForSilentMasters(t *testing.T) {
 	}
 }
 
-// A master confirms the subscription of a process when a claim of it already waits at the others. It joins the line there too.
+// A master confirms the subscription of a process when a claim of it already waits at the others.
+// It joins the line there too.
 func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 	set := startMasters(t, 3)
 	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
@@ -196,8 +200,8 @@ func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 	}
 }
 
-// A claim joins the lines of four masters that have confirmed, of which two have fallen silent. The fifth confirms while it waits
-// for their answers, and is the third that it needs.
+// A claim joins the lines of four masters that have confirmed, of which two have fallen silent. The
+// fifth confirms while it waits for their answers, and is the third that it needs.
 func TestAClaimJoinsTheLineOfAMasterThatConfirmsMeanwhile(t *testing.T) {
 	set := startMasters(t, 5)
 	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
@@ -248,8 +252,8 @@ func TestAClaimJoinsTheLineOfAMasterThatConfirmsMeanwhile(t *testing.T) {
 	}
 }
 
-// A waiter is let in and has heard so of one master only when it is released. Two others say that they never had it, and the last
-// two answer late: with theirs it was held.
+// A waiter is let in and has heard so of one master only when it is released. Two others say that
+// they never had it, and the last two answer late: with theirs it was held.
 func TestAReleaseWaitsForMastersThatDecide(t *testing.T) {
 	set := startMasters(t, 5)
 	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
@@ -306,8 +310,9 @@ func TestAReleaseWaitsForMastersThatDecide(t *testing.T) {
 	}
 }
 
-// Three of five masters cannot be reached, and two carry out a claim while their answers are under way. Who is told that nothing
-// was sent forgets the claim, and the two masters keep it until its TTL is over.
+// Three of five masters cannot be reached, and two carry out a claim while their answers are under
+// way. Who is told that nothing was sent forgets the claim, and the two masters keep it until its
+// TTL is over.
 func TestAClaimThatIsUnderWayIsNotCalledUnsent(t *testing.T) {
 	for _, queue := range []bool{false, true} {
 		t.Run(fmt.Sprintf("queue=%v", queue), func(t *testing.T) {
@@ -352,8 +357,8 @@ func TestAClaimThatIsUnderWayIsNotCalledUnsent(t *testing.T) {
 	}
 }
 
-// The connections to all masters die and nobody knows, first those of the command that is alone, and then those of what follows
-// one without an answer.
+// The connections to all masters die and nobody knows, first those of the command that is alone,
+// and then those of what follows one without an answer.
 func TestSilentConnectionsCostNoLease(t *testing.T) {
 	set := startMasters(t, 3)
 	d, wires := wired(t, set, "?timeout=90s&keepalive=90s")

@@ -69,8 +69,8 @@ func acquire(ctx context.Context, s driver.Session, c driver.Claim) (driver.Gran
 	return g, err
 }
 
-// contend has one claim after the other of a session hold the name until ctx ends. With turn each stands in line again in
-// the step in which the last one leaves.
+// contend has one claim after the other of a session hold the name until ctx ends. With turn each
+// stands in line again in the step in which the last one leaves.
 func contend(ctx context.Context, s driver.Session, name string, turn bool, j *judge, think func()) error {
 	for c := mutex(name, true); ; {
 		began := time.Now()
@@ -102,7 +102,8 @@ func contend(ctx context.Context, s driver.Session, name string, turn bool, j *j
 	}
 }
 
-// crowd has n drivers contend for a name until there were so many grants, and returns them with the judge.
+// crowd has n drivers contend for a name until there were so many grants, and returns them with the
+// judge.
 func crowd(t *testing.T, n, grants int, url func(i int) string, ttl time.Duration, turn bool, think func()) ([]*redlock.Driver, *judge) {
 	t.Helper()
 	j := &judge{t: t}

@@ -67,8 +67,9 @@ func denied(t *testing.T, s driver.Session, when, reason string) {
 	}
 }
 
-// The third master has lost a claim and is taken in again. That is no vote for the renewal in which it happens, nor for a later one
-// unless a majority had the claim in that one without it: somebody may have held the name while the key was gone.
+// The third master has lost a claim and is taken in again. That is no vote for the renewal in which
+// it happens, nor for a later one unless a majority had the claim in that one without it: somebody
+// may have held the name while the key was gone.
 func TestAMasterThatIsTakenInCountsLater(t *testing.T) {
 	t.Parallel()
 	set, _, wires, s, c := holding(t, "counts")
@@ -90,8 +91,9 @@ func TestAMasterThatIsTakenInCountsLater(t *testing.T) {
 	freeForGood(t, c.Name, set[0], set[2])
 }
 
-// A master has lost its memory and waits for its vote. It is taken in, so that nobody else has it when it votes, and counts for nothing
-// until then: a vote that it has forgotten may count for somebody else.
+// A master has lost its memory and waits for its vote. It is taken in, so that nobody else has it
+// when it votes, and counts for nothing until then: a vote that it has forgotten may count for
+// somebody else.
 func TestAMasterThatWaitsIsTakenInAndDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for memory, args := range memories {
@@ -118,8 +120,9 @@ func TestAMasterThatWaitsIsTakenInAndDoesNotCount(t *testing.T) {
 	}
 }
 
-// A master was taken in and has restarted since, with its vote and its key in its log. What it had not written yet when it went down
-// may have been a vote for somebody else, so it counts when it has waited for that.
+// A master was taken in and has restarted since, with its vote and its key in its log. What it had
+// not written yet when it went down may have been a vote for somebody else, so it counts when it
+// has waited for that.
 func TestAMasterThatRestartsAfterItWasTakenInDoesNotCount(t *testing.T) {
 	t.Parallel()
 	set, _, wires, s, c := holding(t, "restarts", kept...)
@@ -162,7 +165,8 @@ func TestARenewalSaysWhichMastersWait(t *testing.T) {
 	denied(t, s, "with two that wait", "3 of 3 masters answered, and 2 of these refused, want 2 or more that do not")
 }
 
-// A claim lost so many masters that it can never be renewed: it is lost, although it was taken in again where it was gone.
+// A claim lost so many masters that it can never be renewed: it is lost, although it was taken in
+// again where it was gone.
 func TestWhatAMajorityLostIsLost(t *testing.T) {
 	t.Parallel()
 	set, _, _, s, c := holding(t, "lost")
@@ -237,7 +241,8 @@ func TestAMasterThatWasTakenInIsLeftAndBroken(t *testing.T) {
 	})
 }
 
-// The order to take a master in is held up, and arrives when the claim is long released. It must not stand there until its time is over.
+// The order to take a master in is held up, and arrives when the claim is long released. It must
+// not stand there until its time is over.
 func TestATakingInThatIsHeldUpIsTakenBack(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -281,7 +286,8 @@ func scripts(t *testing.T, s *servertest.Server) (n int) {
 	return n
 }
 
-// However many masters are to be taken in, a renewal asks each of them once for every hundred claims.
+// However many masters are to be taken in, a renewal asks each of them once for every hundred
+// claims.
 func TestARenewalAsksEachMasterOnce(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// tally counts what masters have answered to one question. Masters are bits of a number, by their index.
+// tally counts what masters have answered to one question. Masters are bits of a number, by their
+// index.
 type tally struct {
 	out      int     // orders without an answer
 	asked    uint64  // which have got an order
@@ -79,12 +80,14 @@ func (t *tally) coming(d *shared) (n int) {
 	return n
 }
 
-// touched reports whether a master may have carried out an order: it has answered, its answer is lost, or it has yet to come.
+// touched reports whether a master may have carried out an order: it has answered, its answer is
+// lost, or it has yet to come.
 func (t *tally) touched() bool { return t.sent || t.out > 0 }
 
-// unavailable says that too few masters have answered, and what the first of the others said. Only where nothing was done
-// anywhere, and nothing is under way, does the error match [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a
-// claim that was not sent, and an order that arrives after that would put it into a line for good.
+// unavailable says that too few masters have answered, and what the first of the others said. Only
+// where nothing was done anywhere, and nothing is under way, does the error match
+// [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a claim that was not sent, and an
+// order that arrives after that would put it into a line for good.
 func (t *tally) unavailable(d *shared) error {
 	err := membership.TooFew(len(d.nodes), t.answered(), bits.OnesCount64(t.refused&^t.yes), t.refusals, t.err)
 	if t.touched() {
@@ -93,8 +96,9 @@ func (t *tally) unavailable(d *shared) error {
 	return err
 }
 
-// refusing is the error of a call that so many masters refuse for good that the others are no majority, or nil. It matches
-// [driver.ErrRefused], also where one of the others has done something, which the caller then takes back.
+// refusing is the error of a call that so many masters refuse for good that the others are no
+// majority, or nil. It matches [driver.ErrRefused], also where one of the others has done
+// something, which the caller then takes back.
 func (t *tally) refusing(d *shared) error {
 	if bits.OnesCount64(t.finally&^t.yes) <= len(d.nodes)-d.quorum {
 		return nil

@@ -10,8 +10,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What stands at a name has a ticket that is a year and an hour ahead, or an hour less than a year. The former is a wrong clock, and
-// whoever follows it would have everybody follow; the latter is followed.
+// What stands at a name has a ticket that is a year and an hour ahead, or an hour less than a year.
+// The former is a wrong clock, and whoever follows it would have everybody follow; the latter is
+// followed.
 func TestATicketThatIsTooFarAheadIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour

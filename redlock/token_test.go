@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// One master's counter is ahead of the others'. The token of a grant there is stored at a majority before it is told, so that
-// whoever is granted by the others next has a larger one.
+// One master's counter is ahead of the others'. The token of a grant there is stored at a majority
+// before it is told, so that whoever is granted by the others next has a larger one.
 func TestRaise(t *testing.T) {
 	set := startMasters(t, 3)
 	d := open(t, urlOf(addrs(set)))
@@ -43,9 +43,10 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-// Q3: the clocks of two masters of three jump past the end of a lease, and somebody gets in beside its holder, as no lock
-// can prevent that lives by these clocks. The second one has the larger token, by which the resource refuses the first, also
-// where the counters were ahead of everybody's clock.
+// Q3: the clocks of two masters of three jump past the end of a lease, and somebody gets in beside
+// its holder, as no lock can prevent that lives by these clocks. The second one has the larger
+// token, by which the resource refuses the first, also where the counters were ahead of everybody's
+// clock.
 func TestQ03_TwoHoldAndTheirTokensAreInOrder(t *testing.T) {
 	set := make([]*servertest.Server, 3)
 	ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10)
@@ -95,8 +96,8 @@ func TestQ03_TwoHoldAndTheirTokensAreInOrder(t *testing.T) {
 	}
 }
 
-// What a master says to a raise counts from when it was asked, not from when its answer came: its key ends a TTL after the former, at the
-// earliest.
+// What a master says to a raise counts from when it was asked, not from when its answer came: its
+// key ends a TTL after the former, at the earliest.
 func TestRaiseCountsFromItsSending(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// Eight try a free name at once, and their requests reach the masters in different orders, so that as a rule none of them gets a majority
-// by itself. All the same one of them wins.
+// Eight try a free name at once, and their requests reach the masters in different orders, so that
+// as a rule none of them gets a majority by itself. All the same one of them wins.
 func TestASplitVoteEndsWithAWinner(t *testing.T) {
 	t.Parallel()
 	const triers, rounds, attempts = 8, 100, 3
@@ -47,7 +47,8 @@ func TestASplitVoteEndsWithAWinner(t *testing.T) {
 	}
 }
 
-// winners has all sessions try a name that is free, and counts those that were granted before any of them leaves.
+// winners has all sessions try a name that is free, and counts those that were granted before any
+// of them leaves.
 func winners(t *testing.T, sessions []driver.Session) (n int) {
 	t.Helper()
 	var all sync.WaitGroup

@@ -14,8 +14,9 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// The usual turn stands twice in the long script: written out at its top, and as a case of the rest. Both are run here over the same
-// random histories, on a server each, the rest without the turn; after each step they have answered, said and left the same.
+// The usual turn stands twice in the long script: written out at its top, and as a case of the
+// rest. Both are run here over the same random histories, on a server each, the rest without the
+// turn; after each step they have answered, said and left the same.
 func TestTheUsualTurnIsTheGeneralOne(t *testing.T) {
 	t.Parallel()
 	const name = "turns"
@@ -61,7 +62,8 @@ func TestTheUsualTurnIsTheGeneralOne(t *testing.T) {
 	}
 }
 
-// A stage is a server, and a script whose clock, subscribers and remaining times are what the test says.
+// A stage is a server, and a script whose clock, subscribers and remaining times are what the test
+// says.
 type stage struct {
 	conn redisconn.Conn
 	name string
@@ -116,7 +118,8 @@ func (s *stage) keys() []string {
 	}
 }
 
-// run runs the script. The last field of an answer to one who only leaves is left out where the usual turn does not look for it.
+// run runs the script. The last field of an answer to one who only leaves is left out where the
+// usual turn does not look for it.
 func (s *stage) run(t *testing.T, args []string) string {
 	t.Helper()
 	s.do(t, "DEL", "test:said")
@@ -130,8 +133,9 @@ func (s *stage) run(t *testing.T, args []string) string {
 	return fmt.Sprintf("%v", v)
 }
 
-// look says what is left: all keys, what was told to who hears, and for how long the name is held, in thousands of seconds. A line or
-// its claims may live longer than another, but not without an end.
+// look says what is left: all keys, what was told to who hears, and for how long the name is held,
+// in thousands of seconds. A line or its claims may live longer than another, but not without an
+// end.
 func (s *stage) look(t *testing.T) string {
 	t.Helper()
 	const look = `local h = redis.call('HGETALL', KEYS[4])

@@ -21,7 +21,8 @@ func init() {
 	}
 }
 
-// open reads the masters, the options of their connections and those of the driver from the URL. With looks the driver is for a look.
+// open reads the masters, the options of their connections and those of the driver from the URL.
+// With looks the driver is for a look.
 func open(ctx context.Context, u *url.URL, looks bool) (driver.Driver, error) {
 	p := driver.NewParams(u)
 	var configs []redisconn.Config

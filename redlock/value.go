@@ -9,12 +9,13 @@ import (
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// A value of ours is the layout's version, the ID of the claim, a mark, the claim's ticket, the channel of its process and
-// information:
+// A value of ours is the layout's version, the ID of the claim, a mark, the claim's ticket, the
+// channel of its process and information:
 //
 //	ilq1:AbCdEfGhIjKlMnOpQrStUv-1795186980123456 il:push:… {"o":{"name":"web-3"},"k":"m"}
 //
-// The mark is - while nobody waits, + while a line stands there, and ! when an operator has broken the claim.
+// The mark is - while nobody waits, + while a line stands there, and ! when an operator has broken
+// the claim.
 const (
 	layout  = "ilq1:"
 	idLen   = 22
@@ -66,7 +67,8 @@ func afterPlace(value string) (channel, text string) {
 	return channel, text
 }
 
-// record is a claim in the hash of claims, as the script line writes it: w ttl stop since channel set info.
+// record is a claim in the hash of claims, as the script line writes it: w ttl stop since channel
+// set info.
 type record struct {
 	stop, since   time.Time // it is renewed until then, and stands there since
 	channel, info string
@@ -89,7 +91,8 @@ func digit(b bool) string {
 	return "0"
 }
 
-// stride is how far the counter moves with a grant: twice as far as the tokens reach, so that its last bits are free.
+// stride is how far the counter moves with a grant: twice as far as the tokens reach, so that its
+// last bits are free.
 const stride = 64
 
 func roundUp(counter int64) int64 { return (counter + stride - 1) / stride * stride }

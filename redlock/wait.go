@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's state. It asks a master by
-// itself only when the head of the line there sees that what stands in its way is over, when the subscription there has
-// ended, or when the master did not answer.
+// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's
+// state. It asks a master by itself only when the head of the line there sees that what stands in
+// its way is over, when the subscription there has ended, or when the master did not answer.
 func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	c, err := s.claim(dc)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
-		state, settled, refusal := c.state, c.settled(), s.refusal(c)
+		state, settled, refusal := c.state, c.idle(), s.refusal(c)
 		s.mu.Unlock()
 		switch {
 		case state == unsent: // Acquire had no answer
@@ -31,7 +31,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 			return driver.Grant{}, refusal
 		}
 		if settled {
-			if next := s.look(ctx, c); !next.IsZero() {
+			if next := s.recheck(ctx, c); !next.IsZero() {
 				timer.Reset(time.Until(next))
 			} else {
 				timer.Stop()
@@ -57,14 +57,14 @@ func (s *session) answerWait(c *claim, err error) (driver.Grant, error) {
 	return driver.Grant{}, err
 }
 
-// look asks the masters where it is time to, and returns when the next one is to be asked.
-func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
+// recheck asks the masters where it is time to, and returns when the next one is to be asked.
+func (s *session) recheck(ctx context.Context, c *claim) (next time.Time) {
 	s.mu.Lock()
 	now := time.Now()
-	due := make([]bool, len(c.spots))
+	due := make([]bool, len(c.nodes))
 	some := false
-	for i := range c.spots {
-		at := c.spots[i].recheck.At
+	for i := range c.nodes {
+		at := c.nodes[i].recheck.At
 		switch {
 		case at.IsZero():
 		case !at.After(now.Add(2 * time.Millisecond)): // masters that gave the same answer are asked together
@@ -77,7 +77,7 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 	if !some {
 		return next
 	}
-	deaf := s.listening(ctx, c)
+	failed := s.subscribeAll(ctx, c)
 	f := newInflight(now)
 	f.late = now // nobody waits for it, so nobody is in time
 	s.mu.Lock()
@@ -89,9 +89,9 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 	for i, n := range s.d.nodes {
 		switch {
 		case !due[i]:
-		case deaf[i] != nil:
-			c.spots[i].recheck.Retry(now)
-			if at := c.spots[i].recheck.At; next.IsZero() || at.Before(next) {
+		case failed[i] != nil:
+			c.nodes[i].recheck.Retry(now)
+			if at := c.nodes[i].recheck.At; next.IsZero() || at.Before(next) {
 				next = at
 			}
 		default:
@@ -101,11 +101,12 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 	return next
 }
 
-// refusal is the error of a claim that so many masters refuse for good that the others are no majority, or nil. s.mu is held.
+// refusal is the error of a claim that so many masters refuse for good that the others are no
+// majority, or nil. s.mu is held.
 func (s *session) refusal(c *claim) error {
 	var refusals []error
-	for i := range c.spots {
-		if err := c.spots[i].refused; err != nil {
+	for i := range c.nodes {
+		if err := c.nodes[i].refused; err != nil {
 			refusals = append(refusals, err)
 		}
 	}

@@ -31,7 +31,8 @@ func countAsks(w *wire.Wire, name string) *atomic.Int32 {
 	return n
 }
 
-// waits has a claim that stands in line wait in the background until it is held, and ends that with the test.
+// waits has a claim that stands in line wait in the background until it is held, and ends that with
+// the test.
 func waits(t *testing.T, s driver.Session, c driver.Claim) (held <-chan error) {
 	t.Helper()
 	told := make(chan error, 1)
@@ -46,8 +47,8 @@ func waits(t *testing.T, s driver.Session, c driver.Claim) (held <-chan error) {
 	return told
 }
 
-// A claim joins the line of a master, and what happens there is heard before the answer to that. It asks again, although the answer says
-// that another one holds the master for minutes.
+// A claim joins the line of a master, and what happens there is heard before the answer to that. It
+// asks again, although the answer says that another one holds the master for minutes.
 func TestAnAnswerDoesNotUndoWhatIsNewer(t *testing.T) {
 	t.Parallel()
 	for what, happens := range map[string]func(t *testing.T, end func(), s driver.Session, joins, other driver.Claim){
@@ -98,8 +99,8 @@ func TestAnAnswerDoesNotUndoWhatIsNewer(t *testing.T) {
 	}
 }
 
-// A claim steps back from a master, and is told that nobody older waits there any more, so that it has it still. Meanwhile the time has
-// come to ask other masters, which it does then.
+// A claim steps back from a master, and is told that nobody older waits there any more, so that it
+// has it still. Meanwhile the time has come to ask other masters, which it does then.
 func TestWhoNeedNotStepBackAsksTheOthers(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
@@ -156,7 +157,8 @@ func TestWhoNeedNotStepBackAsksTheOthers(t *testing.T) {
 	})
 }
 
-// A claim waits that has one master of three, which restarts and forgets that. It is asked for the master again, as soon as that is known.
+// A claim waits that has one master of three, which restarts and forgets that. It is asked for the
+// master again, as soon as that is known.
 func TestWhoWaitsAsksAMasterThatForgotAgain(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)

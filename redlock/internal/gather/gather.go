@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Answers calls ask for each of n masters, in goroutines of their own, and hands each answer to take, one after the other in
-// the caller's goroutine. It returns true when all have answered. It returns false when ctx has ended, or when patience is
-// over since take first returned true, which says that there are enough answers. What comes after that is dropped.
+// Answers calls ask for each of n masters, in goroutines of their own, and hands each answer to
+// take, one after the other in the caller's goroutine. It returns true when all have answered. It
+// returns false when ctx has ended, or when patience is over since take first returned true, which
+// says that there are enough answers. What comes after that is dropped.
 func Answers[T any](ctx context.Context, n int, patience time.Duration, ask func(i int) T, take func(i int, answer T) (enough bool)) bool {
 	type numbered struct {
 		i      int

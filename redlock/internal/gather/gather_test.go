@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Three masters answer after 1, 2 and 10 s. Who needs two of them waits for the third as long as patience says.
+// Three masters answer after 1, 2 and 10 s. Who needs two of them waits for the third as long as
+// patience says.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for what, q := range map[string]struct {

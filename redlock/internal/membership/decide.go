@@ -75,8 +75,8 @@ const (
 	Wait Vote = "wait" // it has none, and begins to wait for it
 )
 
-// Unmade is the set that the next program would make that uses the masters, and the one that is on record there, out of use;
-// with version 0 there is none.
+// Unmade is the set that the next program would make that uses the masters, and the one that is on
+// record there, out of use; with version 0 there is none.
 type Unmade struct{ Old, Set Set }
 
 var errUnmade = fmt.Errorf("%w: no set of masters has been made yet", errNoVote)
@@ -102,8 +102,8 @@ type decision struct {
 	quorum  int
 }
 
-// Decide says what set the masters belong to, what is to be written to each of them, and why those that have no vote then
-// have none. It asks nobody, and changes nothing.
+// Decide says what set the masters belong to, what is to be written to each of them, and why those
+// that have no vote then have none. It asks nobody, and changes nothing.
 func Decide(q Question) Plan {
 	d := &decision{Question: q, quorum: Majority(len(q.Masters))}
 	for _, s := range q.Masters {
@@ -169,8 +169,9 @@ func (d *decision) agree() Plan {
 	return d.reconcile(set)
 }
 
-// independent finds out which of the masters that answer are none, or the same as another one. A program that opens is
-// refused: it names something else than it means. Later such a master counts as one that is not there, and the others go on.
+// independent finds out which of the masters that answer are none, or the same as another one. A
+// program that opens is refused: it names something else than it means. Later such a master counts
+// as one that is not there, and the others go on.
 func (d *decision) independent() error {
 	runs := map[string]*master{}
 	for _, m := range d.masters {
@@ -197,8 +198,8 @@ func (d *decision) independent() error {
 	return nil
 }
 
-// newest returns the set with the highest version that a master has on record, and how many masters are there. The error
-// says that they are too few.
+// newest returns the set with the highest version that a master has on record, and how many masters
+// are there. The error says that they are too few.
 func (d *decision) newest() (set Set, there int, _ error) {
 	var damaged []error
 	var missing error
@@ -221,8 +222,9 @@ func (d *decision) newest() (set Set, there int, _ error) {
 	return set, there, nil
 }
 
-// distinguish lets at most one master count with each ID. A server that was a copy of another one has the other one's
-// record: its own memory is lost. One that was given up has lost its place, and nobody has counted on its memory since.
+// distinguish lets at most one master count with each ID. A server that was a copy of another one
+// has the other one's record: its own memory is lost. One that was given up has lost its place, and
+// nobody has counted on its memory since.
 func (d *decision) distinguish(set Set) {
 	owner := map[string]*master{}
 	for _, m := range d.masters {

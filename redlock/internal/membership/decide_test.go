@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// seen returns masters as words describe them, one for each. The set that they know has version 3, the members a, b, c and so
-// on, and a MaxTTL of a minute; each started as its own ID says, and anew where 2 follows that.
+// seen returns masters as words describe them, one for each. The set that they know has version 3,
+// the members a, b, c and so on, and a MaxTTL of a minute; each started as its own ID says, and
+// anew where 2 follows that.
 func seen(words string) (all []Seen) {
 	set := Set{Version: 3, MaxTTL: time.Minute}
 	for i := range strings.Fields(words) {
@@ -178,7 +179,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A set that some do not know yet is waited for if another program may register them just now: none has restarted.
+// A set that some do not know yet is waited for if another program may register them just now: none
+// has restarted.
 func TestDecide_ASetInTheMaking(t *testing.T) {
 	t.Parallel()
 	for masters, passing := range map[string]bool{"votes votes? blank? blank? blank?": false, "votes votes fresh fresh fresh": true} {
@@ -188,7 +190,8 @@ func TestDecide_ASetInTheMaking(t *testing.T) {
 	}
 }
 
-// A master that has lost something draws above all that the others know; one that goes on is told nothing.
+// A master that has lost something draws above all that the others know; one that goes on is told
+// nothing.
 func TestDecide_Floors(t *testing.T) {
 	t.Parallel()
 	for masters, want := range map[string][]int64{

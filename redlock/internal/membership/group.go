@@ -74,8 +74,9 @@ func (g *Group) Voters() (n int) {
 	return n
 }
 
-// Used reports whether the masters are to be told that their set is in use. While no majority votes nobody can hold anything in
-// it: it is not used, however many ask whether it is back, so that a new one may begin where it never will be.
+// Used reports whether the masters are to be told that their set is in use. While no majority votes
+// nobody can hold anything in it: it is not used, however many ask whether it is back, so that a
+// new one may begin where it never will be.
 func (g *Group) Used() bool {
 	if g.Voters() < Majority(len(g.masters)) {
 		return false
@@ -102,7 +103,8 @@ const (
 	latest  = time.Second
 )
 
-// Watch probes the masters when that is requested, and when one of them has no vote, until all have. It returns when Ctx ends.
+// Watch probes the masters when that is requested, and when one of them has no vote, until all
+// have. It returns when Ctx ends.
 func (g *Group) Watch() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -129,7 +131,8 @@ func (g *Group) Watch() {
 // bound is the longest that a probe takes.
 func (g *Group) bound() time.Duration { return 4 * max(g.Timeout, redisconn.DefaultTimeout) }
 
-// ProbeSince probes the masters, unless a probe has begun since a time, and waits for it, but not longer than patience.
+// ProbeSince probes the masters, unless a probe has begun since a time, and waits for it, but not
+// longer than patience.
 func (g *Group) ProbeSince(since time.Time, patience time.Duration) {
 	done := make(chan struct{})
 	g.Background.Go(func() {

@@ -35,7 +35,8 @@ type Info struct {
 	Took   time.Duration // from the first question to any master until its answer
 }
 
-// Record is what a master has on record. Its own ID and what it could forget are as of the last write.
+// Record is what a master has on record. Its own ID and what it could forget are as of the last
+// write.
 type Record struct {
 	Set
 	ID      string
@@ -45,7 +46,8 @@ type Record struct {
 	Until   int64 // when its wait is over, by its clock, in ms
 }
 
-// ask asks a master who it is, as a user who needs these commands. All masters are asked since a time.
+// ask asks a master who it is, as a user who needs these commands. All masters are asked since a
+// time.
 func ask(ctx context.Context, conn redisconn.Conn, needs []string, since time.Time) Info {
 	i := Info{}
 	var info map[string]string

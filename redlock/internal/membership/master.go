@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Master is what a program knows of one master's vote. A probe writes that, and what the master answers to anybody may take
-// it away until the next probe. It is safe for concurrent use.
+// Master is what a program knows of one master's vote. A probe writes that, and what the master
+// answers to anybody may take it away until the next probe. It is safe for concurrent use.
 type Master struct {
 	Name string // for people
 
@@ -45,7 +45,8 @@ func (m *Master) Err() error {
 // Votes reports whether the master had its vote when last heard of.
 func (m *Master) Votes() bool { return m.Err() == nil }
 
-// Vote returns the master's vote in the set that the program knows, which a script compares with the one on the master.
+// Vote returns the master's vote in the set that the program knows, which a script compares with
+// the one on the master.
 func (m *Master) Vote() string {
 	if vote := m.vote.Load(); vote != nil {
 		return *vote
@@ -53,9 +54,9 @@ func (m *Master) Vote() string {
 	return "-"
 }
 
-// Check returns nil if the master may vote over its connection as that is, or why it may not. A server that restarts ends its
-// connections. Over a connection that is known it still is the one that had its vote; over a new one it is asked which start of
-// the server it is.
+// Check returns nil if the master may vote over its connection as that is, or why it may not. A
+// server that restarts ends its connections. Over a connection that is known it still is the one
+// that had its vote; over a new one it is asked which start of the server it is.
 func (m *Master) Check(ctx context.Context) error {
 	s := m.status.Load()
 	if s != nil && s.err == nil && s.generation != 0 && s.generation == redisconn.Generation(m.conn) {
@@ -94,7 +95,8 @@ func (m *Master) Refused() error {
 	return err
 }
 
-// Recheck takes the vote of a master that says it has none, or that may be another one than before, and requests a probe.
+// Recheck takes the vote of a master that says it has none, or that may be another one than before,
+// and requests a probe.
 func (m *Master) Recheck(why error) {
 	if s := m.status.Load(); s != nil && s.err == nil {
 		m.status.Store(&status{run: s.run, err: why})
@@ -102,8 +104,9 @@ func (m *Master) Recheck(why error) {
 	m.recheck()
 }
 
-// update notes what a probe shows of the master, and why it has no vote. One that did not answer is what it was: it may be slow,
-// and what it gave to claims still counts. It returns the status that was and the one that is.
+// update notes what a probe shows of the master, and why it has no vote. One that did not answer is
+// what it was: it may be slow, and what it gave to claims still counts. It returns the status that
+// was and the one that is.
 func (m *Master) update(info Info, state State, generation uint64, why error) (before, now *status) {
 	before, now = m.status.Load(), &status{generation: generation, run: info.Run}
 	switch {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// bootstrap makes a new set of the masters. All must answer, and none may belong to another set that is in use.
+// bootstrap makes a new set of the masters. All must answer, and none may belong to another set
+// that is in use.
 func (d *decision) bootstrap(old Set) Plan {
 	set := Set{Version: old.Version + 1, MaxTTL: d.MaxTTL}
 	for _, m := range d.masters {
@@ -32,7 +33,8 @@ func (d *decision) bootstrap(old Set) Plan {
 		}
 		return plan
 	}
-	// Where this program has met the masters before, and all of them are blank, they have lost their memory: who held goes on.
+	// Where this program has met the masters before, and all of them are blank, they have lost
+	// their memory: who held goes on.
 	vote, why := Give, error(nil)
 	if d.Known && old.Version == 0 {
 		vote, why = Wait, lost(set)
@@ -48,12 +50,13 @@ func lost(set Set) error {
 	return fmt.Errorf("it has lost its memory, and has no vote for %v", Rejoin(set.MaxTTL))
 }
 
-// reconcile brings the masters that were away up to date. One that has lost its memory gets a new place in the set, which
-// those that know the set must hear of first: from then on programs that count on another master in its place get no
-// majority. It waits until whatever it has forgotten is over.
+// reconcile brings the masters that were away up to date. One that has lost its memory gets a new
+// place in the set, which those that know the set must hear of first: from then on programs that
+// count on another master in its place get no majority. It waits until whatever it has forgotten is
+// over.
 //
-// The set has a new version, too, when a master that kept everything has stopped to write its log: when it restarts with the
-// log that it has, the others know of something that it does not.
+// The set has a new version, too, when a master that kept everything has stopped to write its log:
+// when it restarts with the log that it has, the others know of something that it does not.
 func (d *decision) reconcile(set Set) Plan {
 	for _, m := range d.masters {
 		m.behind = m.Record.Version < set.Version
@@ -93,8 +96,8 @@ func (d *decision) reconcile(set Set) Plan {
 	return plan
 }
 
-// update brings one master's record up to date, gives it its vote if why is nil, and lets it wait if it has to. It returns why
-// the master has no vote then, if it has none.
+// update brings one master's record up to date, gives it its vote if why is nil, and lets it wait
+// if it has to. It returns why the master has no vote then, if it has none.
 func (d *decision) update(m *master, set Set, why error) (Write, error) {
 	w := Write{Action: Reconcile, Set: set, ID: m.Record.ID, Vote: Stay, Floor: d.highest()}
 	current := m.Record.same(set) && m.Record.Run == m.Run && m.Record.Durable == m.Durable && m.Past == m.Record.Past
@@ -121,9 +124,10 @@ func (d *decision) update(m *master, set Set, why error) (Write, error) {
 	return w, why
 }
 
-// reassign gives the masters that have lost their memory places of the set which nobody has: that which this program knows a
-// master had, or any if all that are free belonged to such masters, or that of a master that was given up. It returns the
-// new members, and which masters have a place among them.
+// reassign gives the masters that have lost their memory places of the set which nobody has: that
+// which this program knows a master had, or any if all that are free belonged to such masters, or
+// that of a master that was given up. It returns the new members, and which masters have a place
+// among them.
 func (d *decision) reassign(members []string) (_ []string, placed []bool) {
 	var free []string // places
 	blanks := 0
@@ -162,8 +166,8 @@ func (d *decision) reassign(members []string) (_ []string, placed []bool) {
 	return members, placed
 }
 
-// vacate returns the members without the masters that are to be given up, or why they are not. Whose place is whose nobody
-// can tell who has not met them, but all that are away leave theirs.
+// vacate returns the members without the masters that are to be given up, or why they are not.
+// Whose place is whose nobody can tell who has not met them, but all that are away leave theirs.
 func (d *decision) vacate(set Set) (members []string, refusal error) {
 	if len(d.GiveUp) == 0 {
 		return set.Members, nil

@@ -23,7 +23,8 @@ type Result struct {
 	refusal error
 }
 
-// overtakings is how often other programs may change the masters' records before this one leaves it to them for a while.
+// overtakings is how often other programs may change the masters' records before this one leaves it
+// to them for a while.
 const overtakings = 5
 
 // passing is how long a program waits for another one that bootstraps the set.
@@ -86,7 +87,8 @@ func (g *Group) probe(ctx context.Context, giveUp []int) Result {
 	return r
 }
 
-// report logs that a master is not there with its vote, or is there again. A log that blocks must not hold up the probe.
+// report logs that a master is not there with its vote, or is there again. A log that blocks must
+// not hold up the probe.
 func (g *Group) report(m *Master, before, now *status) {
 	was := before == nil || before.err == nil && before.silent == nil
 	switch {
@@ -113,8 +115,8 @@ func (g *Group) question(infos []Info, giveUp []int) Question {
 	return q
 }
 
-// carryOut writes what a plan says, and returns why masters have no vote then. Those that lost their memory are told last: a
-// majority must know of their places.
+// carryOut writes what a plan says, and returns why masters have no vote then. Those that lost
+// their memory are told last: a majority must know of their places.
 func (g *Group) carryOut(ctx context.Context, r *Result, plan Plan) []error {
 	why, knows := make([]error, len(g.masters)), 0
 	for i, s := range plan.Masters {
@@ -158,8 +160,8 @@ func (g *Group) write(ctx context.Context, i int, was Info, w Write) error {
 	return write(ctx, g.masters[i].conn, g.Names[i], was, w)
 }
 
-// infos asks all masters who they are. One that does not answer is not waited for when a majority has, unless none of those
-// that did knows of a set: a new one begins with all. mu is held.
+// infos asks all masters who they are. One that does not answer is not waited for when a majority
+// has, unless none of those that did knows of a set: a new one begins with all. mu is held.
 func (g *Group) infos(ctx context.Context) ([]Info, []uint64) {
 	ctx, cancel := context.WithTimeout(ctx, max(2*g.Timeout, redisconn.DefaultTimeout))
 	defer cancel()
@@ -182,9 +184,10 @@ func (g *Group) infos(ctx context.Context) ([]Info, []uint64) {
 	return infos, generations
 }
 
-// Hesitation is how long the first probe waits for the last masters after a majority has answered, and any that follows one
-// that had all answers. While answers are missing each waits twice as long as the one before: a master that is slow is heard
-// of in the end, and one that is dead does not hold up the others for longer than endurance.
+// Hesitation is how long the first probe waits for the last masters after a majority has answered,
+// and any that follows one that had all answers. While answers are missing each waits twice as long
+// as the one before: a master that is slow is heard of in the end, and one that is dead does not
+// hold up the others for longer than endurance.
 const (
 	Hesitation = 100 * time.Millisecond
 	endurance  = 3 * time.Second

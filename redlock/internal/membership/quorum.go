@@ -11,9 +11,10 @@ import (
 // Majority is how many of n masters decide.
 func Majority(n int) int { return n/2 + 1 }
 
-// TooFew says that fewer than a majority of n masters have answered: how many did, how many others refused, what those said
-// that refuse for good, and the first that was said else. The error matches what is said else, or driver.ErrRefused if
-// nothing is: while masters are missing that may come back, asking again may help.
+// TooFew says that fewer than a majority of n masters have answered: how many did, how many others
+// refused, what those said that refuse for good, and the first that was said else. The error
+// matches what is said else, or driver.ErrRefused if nothing is: while masters are missing that may
+// come back, asking again may help.
 func TooFew(n, answered, refused int, refusals []error, other error) error {
 	text := fmt.Sprintf("redlock: %d of %d masters answered, want %d or more: ", answered, n, Majority(n))
 	if refused > 0 {

@@ -45,7 +45,8 @@ func Use(vote string, maxTTL time.Duration) redisconn.Call {
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// write writes a master's record and what becomes of its vote, unless the record is not the one that was seen.
+// write writes a master's record and what becomes of its vote, unless the record is not the one
+// that was seen.
 func write(ctx context.Context, conn redisconn.Conn, name string, was Info, w Write) error {
 	durable := "0"
 	if was.Durable {

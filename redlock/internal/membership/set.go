@@ -19,8 +19,9 @@ type Set struct {
 // vacated begins the place of a master that an operator gave up.
 const vacated = "-"
 
-// Vote returns the vote of one master of the set: a fingerprint of the set and of the master's ID. A master that has lost
-// its memory, has another master's, or belongs to another set by now, does not have it.
+// Vote returns the vote of one master of the set: a fingerprint of the set and of the master's ID.
+// A master that has lost its memory, has another master's, or belongs to another set by now, does
+// not have it.
 func (s Set) Vote(id string) string {
 	sum := sha256.Sum256([]byte(s.String() + id))
 	return hex.EncodeToString(sum[:8])
@@ -52,11 +53,12 @@ func (s Set) same(o Set) bool {
 	return s.Version == o.Version && s.MaxTTL == o.MaxTTL && slices.Equal(s.Members, o.Members)
 }
 
-// Rejoin is how long a master that has lost its memory has no vote. Whatever it forgot is over then, by its own clock, and
-// who counted on it has noticed.
+// Rejoin is how long a master that has lost its memory has no vote. Whatever it forgot is over
+// then, by its own clock, and who counted on it has noticed.
 func Rejoin(maxTTL time.Duration) time.Duration {
 	return maxTTL + maxTTL/50 + 10*time.Millisecond
 }
 
-// Used is how long after its last use a set of masters counts as used. Who uses it says so within half of MaxTTL.
+// Used is how long after its last use a set of masters counts as used. Who uses it says so within
+// half of MaxTTL.
 func Used(maxTTL time.Duration) time.Duration { return 3 * maxTTL }

@@ -21,9 +21,10 @@ const (
 
 // state returns the state of a master.
 //
-// One that has restarted remembers everything if it wrote everything down before it answered, then and now, has started from
-// what it wrote, and has not been a replica since: what a replica has is as old as its copy. Nor may it be behind the others:
-// one whose log was turned off for a while has that on record in its memory only, and comes back with a log that is as old.
+// One that has restarted remembers everything if it wrote everything down before it answered, then
+// and now, has started from what it wrote, and has not been a replica since: what a replica has is
+// as old as its copy. Nor may it be behind the others: one whose log was turned off for a while has
+// that on record in its memory only, and comes back with a log that is as old.
 func (m *master) state() State {
 	i, r := &m.Info, &m.Info.Record
 	remembers := r.Run == i.Run || r.Durable && i.Durable && i.Loaded && !m.behind
@@ -41,8 +42,9 @@ func (m *master) state() State {
 	case i.Wait > Rejoin(r.MaxTTL): // its clock was set back: it waits anew, by the clock that it has
 		return Stale
 	case i.Wait+i.Took > 0:
-		// It has waited only if that was over when the first master was asked. Until then a claim that counts on what this one
-		// has forgotten may have written a larger token to another one, after that one has said what its largest is.
+		// It has waited only if that was over when the first master was asked. Until then a claim
+		// that counts on what this one has forgotten may have written a larger token to another
+		// one, after that one has said what its largest is.
 		return Waiting
 	}
 	return Ready
@@ -50,17 +52,20 @@ func (m *master) state() State {
 
 var errNoVote = errors.New("it has no vote")
 
-// elect returns for each master nil if it may vote, or why not. vacant is how many places of the set have no master, because
-// an operator gave up those that had them.
+// elect returns for each master nil if it may vote, or why not. vacant is how many places of the
+// set have no master, because an operator gave up those that had them.
 //
-// A master that may have forgotten something votes again when whatever it forgot is over, which it has waited for, and
-//   - a majority of the others votes: these have every token that was promised, so it goes on above theirs; or
-//   - nobody has anything left to wait for: all masters of the set answer, and each votes or is ready. Then so many have
-//     forgotten that no majority of the others may be left, nor ever come. All together know what is left to know, and beyond
-//     that the order of tokens rests on the time that they are drawn from.
+// A master that may have forgotten something votes again when whatever it forgot is over, which it
+// has waited for, and
+//   - a majority of the others votes: these have every token that was promised, so it goes on above
+//     theirs; or
+//   - nobody has anything left to wait for: all masters of the set answer, and each votes or is
+//     ready. Then so many have forgotten that no majority of the others may be left, nor ever come.
+//     All together know what is left to know, and beyond that the order of tokens rests on the time
+//     that they are drawn from.
 //
-// Only the second ends a wait after the loss of a majority. Either way every voter has waited since its loss, which is what
-// exclusion needs: see docs/models/quorum.pml.
+// Only the second ends a wait after the loss of a majority. Either way every voter has waited since
+// its loss, which is what exclusion needs: see docs/models/quorum.pml.
 func elect(states []State, vacant, quorum int) []error {
 	voters, over := 0, 0
 	for _, s := range states {

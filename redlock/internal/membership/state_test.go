@@ -51,7 +51,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// A vote comes back when a majority of the others votes, or when all masters are there and none has anything to wait for.
+// A vote comes back when a majority of the others votes, or when all masters are there and none has
+// anything to wait for.
 func TestElect(t *testing.T) {
 	t.Parallel()
 	const v, r, w, s, b, x, u = Voting, Ready, Waiting, Stale, Blank, Silent, Unfit

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/membership"
 )
 
-// A call that a majority has answered waits for the last masters half as long as the majority took, and 20 ms at most. Who has not
-// answered by then is late, and is not waited for again.
+// A call that a majority has answered waits for the last masters half as long as the majority took,
+// and 20 ms at most. Who has not answered by then is late, and is not waited for again.
 func TestTheLastMastersAreWaitedForAsLongAsTheFirstTook(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		100 * time.Microsecond: 50 * time.Microsecond,

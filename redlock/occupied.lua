@@ -1,4 +1,4 @@
--- standing: at which of many names something stands on this master. Most names that ever were locked are free.
+-- occupied: at which of many names something stands on this master. Most names that ever were locked are free.
 --
 -- KEYS  for each name: the name, its line
 -- Returns the numbers of those names.

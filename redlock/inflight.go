@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// inflight is one call of a session while masters are asked for it. It is over when its condition holds, as a rule when a majority
-// has decided. What is under way then goes on by itself, and its answers are heard all the same. Guarded by the session's mutex.
+// inflight is one call of a session while masters are asked for it. It is over when its condition
+// holds, as a rule when a majority has decided. What is under way then goes on by itself, and its
+// answers are heard all the same. Guarded by the session's mutex.
 type inflight struct {
 	tally
 	since    time.Time   // the start of the call
@@ -30,7 +31,8 @@ func (f *inflight) propose(d *shared, name string, above int64) {
 	f.proposal = strconv.FormatInt(d.propose(name, above), 10)
 }
 
-// answer counts a master's answer, or that there was none. One that has answered in time is waited for again.
+// answer counts a master's answer, or that there was none. One that has answered in time is waited
+// for again.
 func (f *inflight) answer(n *node, err error) {
 	if err == nil && (f.late.IsZero() || time.Now().Before(f.late)) {
 		n.late.Store(false)
@@ -56,16 +58,18 @@ func (f *inflight) check() {
 	}
 }
 
-// grace bounds how long a call waits for the last masters after a majority has answered. Whoever joins a line afterwards
-// then comes behind it everywhere, and need not step back.
-const grace = 20 * time.Millisecond
+// stragglerWait bounds how long a call waits for the last masters after a majority has answered. A
+// claim that joins a line afterwards then comes behind it everywhere, and need not step back.
+const stragglerWait = 20 * time.Millisecond
 
-// half is how long a call waits for the others as a rule: half the time that a majority took, by now. So one that is slow or
-// silent cannot make the call much longer, however fast or slow the others are.
+// half is how long a call waits for the others as a rule: half the time that a majority took, by
+// now. So one that is slow or silent cannot make the call much longer, however fast or slow the
+// others are.
 func (f *inflight) half() time.Duration { return time.Since(f.since) / 2 }
 
 // lateness is when that is over.
-func lateness(patience time.Duration) time.Time { return time.Now().Add(min(grace, patience)) }
+func lateness(patience time.Duration) time.Time { return time.Now().Add(min(stragglerWait, patience)) }
 
-// moment is how long those get that have not answered a question to all masters when a majority has.
-const moment = 5 * grace
+// laggardWait is how long those get that have not answered a question to all masters when a
+// majority has.
+const laggardWait = 5 * stragglerWait

@@ -11,8 +11,9 @@ import (
 	"github.com/interlock-go/interlock/redlock/internal/gather"
 )
 
-// lazy is a connection to a master that need not be there yet: a majority is enough to begin with.
-type lazy struct {
+// lazyConn is a connection to a master that need not be there yet: a majority is enough to begin
+// with.
+type lazyConn struct {
 	redisconn.Conn // nil: what is not below is for clusters and is not called
 	config         redisconn.Config
 
@@ -23,14 +24,15 @@ type lazy struct {
 	closed  bool
 }
 
-// connect opens the connections to all masters at once. It returns when all are open, or patience after enough are.
+// connect opens the connections to all masters at once. It returns when all are open, or patience
+// after enough are.
 func connect(ctx context.Context, configs []redisconn.Config, enough int, patience time.Duration) []redisconn.Conn {
 	conns, there := make([]redisconn.Conn, len(configs)), 0
 	for i, config := range configs {
-		conns[i] = &lazy{config: config}
+		conns[i] = &lazyConn{config: config}
 	}
 	gather.Answers(context.WithoutCancel(ctx), len(conns), patience, func(i int) error {
-		_, err := conns[i].(*lazy).open(ctx) // whoever uses it meets the error
+		_, err := conns[i].(*lazyConn).open(ctx) // whoever uses it meets the error
 		return err
 	}, func(_ int, err error) bool {
 		if err == nil {
@@ -42,7 +44,7 @@ func connect(ctx context.Context, configs []redisconn.Config, enough int, patien
 }
 
 // open returns the connection, and makes it if it is missing.
-func (l *lazy) open(ctx context.Context) (redisconn.Conn, error) {
+func (l *lazyConn) open(ctx context.Context) (redisconn.Conn, error) {
 	l.mu.Lock()
 	if l.conn != nil {
 		defer l.mu.Unlock()
@@ -76,7 +78,7 @@ func (l *lazy) open(ctx context.Context) (redisconn.Conn, error) {
 	return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, l.err)
 }
 
-func (l *lazy) attempt(opening chan struct{}) {
+func (l *lazyConn) attempt(opening chan struct{}) {
 	conn, err := redisconn.Open(context.Background(), l.config) // it has a timeout of its own
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +94,7 @@ func (l *lazy) attempt(opening chan struct{}) {
 }
 
 // Do implements redisconn.Conn.
-func (l *lazy) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
+func (l *lazyConn) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 	conn, err := l.open(ctx)
 	if err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (l *lazy) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 }
 
 // DoAll implements redisconn.Conn.
-func (l *lazy) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
+func (l *lazyConn) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
 	conn, err := l.open(ctx)
 	if err == nil {
 		return conn.DoAll(ctx, cmds)
@@ -114,7 +116,7 @@ func (l *lazy) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.
 }
 
 // Subscribe implements redisconn.Conn.
-func (l *lazy) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
+func (l *lazyConn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
 	conn, err := l.open(ctx)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (l *lazy) Subscribe(ctx context.Context, key, channel string, heard func(pa
 }
 
 // EachMaster implements redisconn.Conn.
-func (l *lazy) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) error) error {
+func (l *lazyConn) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) error) error {
 	conn, err := l.open(ctx)
 	if err != nil {
 		return err
@@ -132,7 +134,7 @@ func (l *lazy) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) e
 }
 
 // Generation implements redisconn.Generations.
-func (l *lazy) Generation() uint64 {
+func (l *lazyConn) Generation() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
@@ -142,16 +144,16 @@ func (l *lazy) Generation() uint64 {
 }
 
 // Node implements redisconn.Conn.
-func (l *lazy) Node(string) string { return "" }
+func (l *lazyConn) Node(string) string { return "" }
 
 // Moves implements redisconn.Conn.
-func (l *lazy) Moves() <-chan struct{} { return nil }
+func (l *lazyConn) Moves() <-chan struct{} { return nil }
 
 // Abandons implements redisconn.Conn.
-func (l *lazy) Abandons() bool { return true }
+func (l *lazyConn) Abandons() bool { return true }
 
 // Close implements redisconn.Conn.
-func (l *lazy) Close() {
+func (l *lazyConn) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true

@@ -6,36 +6,38 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// ghost is a claim that has been released and may still stand on one master: the master did not answer to the release, or
-// a request for the claim had no answer and may arrive there yet, from a network that held it back or from the buffer of
-// a server that was stopped, and take the master for nobody. So it is released there again: until that is answered, and for
-// a while after a request that may be under way.
-type ghost struct {
+// orphan is a claim that has been released and may still stand on one master: the master did not
+// answer to the release, or a request for the claim had no answer and may arrive there yet, from a
+// network that held it back or from the buffer of a server that was stopped, and take the master
+// for nobody. So it is released there again: until that is answered, and for a while after a
+// request that may be under way.
+type orphan struct {
 	keys  keys
 	id    string
 	until time.Time
 	out   bool // a release was answered, or is refused for good
 }
 
-// ghostsMax bounds what is remembered of a master that is away for long. What is forgotten goes by its TTL.
-const ghostsMax = 10000
+// orphansMax bounds what is remembered of a master that is away for long. What is forgotten goes by
+// its TTL.
+const orphansMax = 10000
 
-func (n *node) haunt(k keys, id string, stay time.Duration, out bool) {
+func (n *node) addOrphan(k keys, id string, stay time.Duration, out bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.ghosts) == ghostsMax {
-		n.ghosts = n.ghosts[1:]
+	if len(n.orphans) == orphansMax {
+		n.orphans = n.orphans[1:]
 	}
-	n.ghosts = append(n.ghosts, ghost{k, id, time.Now().Add(stay), out})
-	if !n.haunts && !n.closed {
-		n.haunts = true
+	n.orphans = append(n.orphans, orphan{k, id, time.Now().Add(stay), out})
+	if !n.releases && !n.closed {
+		n.releases = true
 		n.d.serving.Add(1)
-		go n.exorcise()
+		go n.releaseOrphans()
 	}
 }
 
-// exorcise releases ghosts until none is left.
-func (n *node) exorcise() {
+// releaseOrphans releases orphans again and again, until none is left.
+func (n *node) releaseOrphans() {
 	defer n.d.serving.Done()
 	for rest := 50 * time.Millisecond; ; rest = min(2*rest, time.Second) {
 		timer := time.NewTimer(rest)
@@ -46,7 +48,7 @@ func (n *node) exorcise() {
 			return
 		}
 		n.mu.Lock()
-		some := append([]ghost(nil), n.ghosts...)
+		some := append([]orphan(nil), n.orphans...)
 		n.mu.Unlock()
 		answered := make(chan int, len(some))
 		since := time.Now()
@@ -69,16 +71,16 @@ func (n *node) exorcise() {
 			}
 		}
 		n.mu.Lock()
-		left, now := n.ghosts[:0], time.Now()
-		for _, g := range n.ghosts {
+		left, now := n.orphans[:0], time.Now()
+		for _, g := range n.orphans {
 			g.out = g.out || out[g.id]
 			if !g.out || now.Before(g.until) {
 				left = append(left, g)
 			}
 		}
-		n.ghosts = left
-		n.haunts = len(left) > 0
-		done := !n.haunts
+		n.orphans = left
+		n.releases = len(left) > 0
+		done := !n.releases
 		n.mu.Unlock()
 		if done {
 			return
