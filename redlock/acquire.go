@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/gather"
 )
 
 // Acquire implements driver.Session. A free name takes one short script on every master at once. A
@@ -136,7 +137,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 			s.cleanup(ctx, c, since)
 			return true, nil
 		}
-		if !sleep(ctx, rand.N(retryPause)) {
+		if !gather.Sleep(ctx, rand.N(retryPause)) {
 			return false, ctx.Err()
 		}
 	}
@@ -199,18 +200,6 @@ func (s *session) bid(c *claim, b *bid, at time.Time) *inflight {
 		})
 	}
 	return f
-}
-
-// sleep returns true after a while, or false at once when ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // retryPause bounds the pause of a try that asks again.

@@ -34,9 +34,7 @@ type claim struct {
 	agreeBy time.Time // until when it waits for masters that need no raise
 	wrote   bool      // since it is raising: its token, where the counter was lower
 	nodes   []nodeState
-	stands  string         // the value at the name that a master answered last
-	holder  *driver.Holder // what seen says, read when it is asked for
-	seen    string
+	stands  string // the value at the name that a master answered last
 
 	// need is what the core counts the claim's trust from, if the call under way is answered: it is
 	// held when a majority of masters was given or renewed after that.
@@ -82,10 +80,7 @@ func (c *claim) grant(said *redisstore.Reader) driver.Grant {
 	if c.state == held {
 		return driver.Grant{Held: true, Fence: lowest(c.token)}
 	}
-	if c.seen != c.stands {
-		c.holder, c.seen = holderOf(c.stands, said), c.stands
-	}
-	return driver.Grant{Holder: c.holder}
+	return driver.Grant{Holder: holderOf(c.stands, said)}
 }
 
 func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 } //nolint:gosec // a counter of ours

@@ -1,4 +1,4 @@
-// Package gather asks all masters at once and waits for as many answers as matter.
+// Package gather asks all masters at once and waits for as many answers as matter, or for a while.
 package gather
 
 import (
@@ -35,4 +35,16 @@ func Answers[T any](ctx context.Context, n int, patience time.Duration, ask func
 		}
 	}
 	return true
+}
+
+// Sleep returns true after a while, or false at once when ctx has ended.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -49,3 +49,18 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 }
+
+func TestSleep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if slept := Sleep(ctx, 59*time.Second); !slept || time.Since(began) != 59*time.Second {
+			t.Errorf("slept %v for %v, want true for 59s", slept, time.Since(began))
+		}
+		if slept := Sleep(ctx, time.Hour); slept || time.Since(began) != time.Minute {
+			t.Errorf("slept %v until %v after the beginning, want false when the context has ended", slept, time.Since(began))
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redlock/internal/gather"
 )
 
 // Config says which masters there are, and what to tell whom.
@@ -122,7 +123,7 @@ func (g *Group) Watch() {
 			pause = min(2*pause, latest)
 		}
 		cancel()
-		if !sleep(g.Ctx, soonest) { // however many ask for it
+		if !gather.Sleep(g.Ctx, soonest) { // however many ask for it
 			return
 		}
 	}

@@ -41,7 +41,7 @@ func (g *Group) probe(ctx context.Context, giveUp []int) Result {
 	for tries := overtakings; tries > 0; {
 		r.Infos, generations = g.infos(ctx)
 		plan = Decide(g.question(r.Infos, giveUp))
-		if plan.Passing && time.Now().Before(patience) && sleep(ctx, soonest) {
+		if plan.Passing && time.Now().Before(patience) && gather.Sleep(ctx, soonest) {
 			continue
 		}
 		r.refusal = plan.Refusal
@@ -192,15 +192,3 @@ const (
 	Hesitation = 100 * time.Millisecond
 	endurance  = 3 * time.Second
 )
-
-// sleep returns true after a while, or false at once when ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
