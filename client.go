@@ -41,7 +41,7 @@ type Client struct {
 	isolated map[*local.Pool]struct{}
 	closed   bool
 	usual    atomic.Pointer[local.Pool] // that of Options.TTL, once there is one
-	holds    atomic.Int64               // granted and not yet given back to the store
+	holds    atomic.Int64               // granted and not yet given back to the store: Shutdown waits for them
 	left     atomic.Int64               // of instant: when the last of them left its line
 	draining atomic.Bool                // nothing more can be granted
 	empty    chan struct{}              // closed when draining and holds is 0
@@ -71,8 +71,8 @@ func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.D
 	c.logs.Omitted, c.traces.Omitted = c.logsOmitted, c.tracesOmitted
 	c.common = local.Config{
 		Clock: c.clock, Owner: c.owner, Patience: opts.Patience, MaxWaiters: opts.MaxWaiters, NoPassing: traits.Single,
-		Held:    func(by *Holder) error { return &HeldError{Holder: by} },
-		Granted: c.granted, Leaving: c.leaving, Ended: c.ended, Log: c.log,
+		Holds: &c.holds, Left: &c.left, Ended: c.ended, Log: c.log,
+		Held: func(by *Holder) error { return &HeldError{Holder: by} },
 	}
 	return c, nil
 }
@@ -177,12 +177,6 @@ func (c *Client) everyPool() []*local.Pool {
 	defer c.mu.Unlock()
 	return slices.AppendSeq(slices.Collect(maps.Values(c.pools)), maps.Keys(c.isolated))
 }
-
-// granted counts a hold, which Shutdown waits for.
-func (c *Client) granted() { c.holds.Add(1) }
-
-// leaving notes when one leaves its line.
-func (c *Client) leaving(now clock.Instant) { c.left.Store(int64(now)) }
 
 // ended counts the end of a hold.
 func (c *Client) ended() {

@@ -58,7 +58,7 @@ func (h *held) fence() uint64 {
 	if h.kind == driver.Read {
 		return 0
 	}
-	return h.Hold.Fence()
+	return h.Fence
 }
 
 // leaseKey finds the innermost lease that a context descends from.

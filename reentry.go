@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/local"
@@ -64,16 +65,12 @@ func (h *handle) reenter(ctx context.Context, s local.Shape) (*held, error) {
 // share makes the hold that is there keep until one more lease is on it, or returns nil where it is
 // no longer live.
 func (h *handle) share(there held, s local.Shape) (*held, error) {
-	choice, live := "", true
-	switch {
-	case h.settings.ownTTL && h.settings.ttl != there.TTL():
-		choice = "TTL"
-	case h.settings.isolated && !there.Isolated():
-		choice = "session (Isolated)"
-	default:
-		r := h.request(s)
-		choice, live = there.Share(&r, h.settings.ownGrace)
+	ttl := time.Duration(0)
+	if h.settings.ownTTL {
+		ttl = h.settings.ttl
 	}
+	r := h.request(s)
+	choice, live := there.Share(&r, ttl, h.settings.isolated, h.settings.ownGrace)
 	switch {
 	case !live:
 		return nil, nil

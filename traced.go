@@ -36,7 +36,7 @@ func (w *tracedWait) end(ctx context.Context, l *Lease, err error) {
 		d.Waited, d.Result = w.clock.Since(w.started), resultOf(ctx, err)
 	} else {
 		d.Waited, d.Result = l.since.Sub(w.started), Granted // no need to ask the clock once more
-		d.Fence, d.Passed = l.Fence(), l.holds[0].Passed()
+		d.Fence, d.Passed = l.Fence(), l.holds[0].Passed
 		if d.Passed {
 			d.Result = Passed
 		}

@@ -12,19 +12,19 @@ import (
 // An Instant is what has passed on a [Clock] since it was made.
 type Instant time.Duration
 
+// Never is after every other instant.
+const Never Instant = math.MaxInt64
+
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Before reports whether i is earlier than j.
-func (i Instant) Before(j Instant) bool { return i < j }
-
-// Add returns the instant d later. It stops at the end of time: the longest duration that a user
-// can give means never, not long ago.
+// Add returns the instant d later. It stops at Never: the longest duration that a user can give
+// means that, not long ago.
 func (i Instant) Add(d time.Duration) Instant {
 	if sum := i + Instant(d); d <= 0 || sum > i {
 		return sum
 	}
-	return math.MaxInt64
+	return Never
 }
 
 // A Clock is Go's monotonic clock plus the time for which the machine was suspended, during which

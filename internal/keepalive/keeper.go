@@ -23,12 +23,15 @@ type Claim interface {
 
 	// Gone says that the store no longer keeps the claim, or keeps it only until it is released.
 	Gone(why error)
+
+	// Standing returns the claim's name, and whether the store has said that the claim stands.
+	Standing() (name string, answered bool)
 }
 
 // Left is what somebody holds by a claim.
 type Left struct {
-	End    clock.Instant // of the first hold; 0 where there is none
-	Trust  clock.Instant // the first end of trust in a lease, whatever else ends it before; 0 where there is no lease
+	End    clock.Instant // of the first hold; Never where there is none
+	Trust  clock.Instant // the first end of trust in a lease, whatever else ends it before; Never where there is no lease
 	Leases int
 }
 
@@ -50,8 +53,8 @@ type Config struct {
 type Keeper struct {
 	Config
 
-	mu      *sync.Mutex // the line's; it guards the rest, and all of its session
-	session *Session
+	mu      *sync.Mutex   // the line's; it guards the rest, and all of its session
+	Session *Session      // nil where there is none now; set here alone
 	opening chan struct{} // closed when the opening under way has ended
 	closed  bool
 
@@ -61,9 +64,6 @@ type Keeper struct {
 // NewKeeper returns a keeper that has no session yet. mu is the mutex of the line: the methods of
 // sessions whose comments say so are called with it held, and so are those of claims.
 func NewKeeper(c Config, mu *sync.Mutex) *Keeper { return &Keeper{Config: c, mu: mu} }
-
-// Session returns the session, or nil where there is none now. The mutex is held.
-func (k *Keeper) Session() *Session { return k.session }
 
 // Open returns the session, and opens one if there is none. Of several callers one opens and the
 // others wait.
@@ -90,8 +90,8 @@ func (k *Keeper) current() (*Session, chan struct{}, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.session != nil:
-		return k.session, nil, nil
+	case k.Session != nil:
+		return k.Session, nil, nil
 	case k.closed:
 		return nil, nil, fault.ErrClosed
 	case k.opening != nil:
@@ -125,8 +125,8 @@ func (k *Keeper) opened(d driver.Session, started clock.Instant, err error) (*Se
 		return nil, fault.ErrClosed
 	}
 	k.Silence.Answered(k.Clock.Now())
-	k.session = newSession(k, d, started)
-	return k.session, nil
+	k.Session = newSession(k, d, started)
+	return k.Session, nil
 }
 
 // Seal opens no more sessions. The mutex is held.
@@ -135,14 +135,14 @@ func (k *Keeper) Seal() { k.closed = true }
 // Close opens no more sessions, and closes the one there is in the background. The mutex is held.
 func (k *Keeper) Close() {
 	k.Seal()
-	if k.session != nil {
-		k.session.retire()
+	if k.Session != nil {
+		k.Session.retire()
 	}
 }
 
 // Detach ends the session there is, for the caller to close, or returns nil. The mutex is held.
 func (k *Keeper) Detach() *Session {
-	s := k.session
+	s := k.Session
 	if s != nil {
 		s.stop()
 	}

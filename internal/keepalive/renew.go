@@ -41,7 +41,7 @@ func (s *Session) beforeBeat() (limit time.Duration, asks bool) {
 	now := k.Clock.Look() // before the deadline, which after a suspension would lie in the past
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s.over {
+	if s.Over {
 		return 0, false
 	}
 	if len(s.claims) == 0 {
@@ -59,11 +59,8 @@ func (s *Session) beforeBeat() (limit time.Duration, asks bool) {
 	s.asking = true
 	// A call must not last longer than what it renews. Where that has passed, or nobody holds
 	// anything, a renewal is as good as a new beginning.
-	end := now.Add(s.valid)
-	if first := s.check(now); first != 0 {
-		end = min(end, first)
-	}
-	return max(OneTry(end.Sub(now), s.valid-s.maxGrace), time.Millisecond), asks
+	end := min(now.Add(s.Valid), s.check(now).End)
+	return max(OneTry(end.Sub(now), s.Valid-s.maxGrace), time.Millisecond), asks
 }
 
 // afterBeat says when the next beat comes.
@@ -75,14 +72,14 @@ func (s *Session) afterBeat(started clock.Instant, asks bool, err error) {
 	if asks {
 		defer k.Silence.End()
 	}
-	if s.over {
+	if s.Over {
 		return
 	}
 	next := s.period() - k.Clock.Since(started)
 	if err != nil {
 		s.failures++
 		k.Silence.Failed(k.Clock.Now(), err)
-		if s.abandon(); s.over {
+		if s.abandon(); s.Over {
 			return
 		}
 		next = Backoff(s.failures)
@@ -117,10 +114,13 @@ func (s *Session) renewalAnswered(asks bool, started, now clock.Instant, r drive
 	k := s.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	of := Renewal{Claims: len(s.claims), Took: now.Sub(started)}
-	of.Leases, of.Slack = s.slack(now) // before the answer moves their end
+	left := s.check(now) // before the answer moves their end
+	of := Renewal{Claims: len(s.claims), Leases: left.Leases, Took: now.Sub(started)}
+	if left.Leases > 0 {
+		of.Slack = left.Trust.Sub(now)
+	}
 	switch {
-	case s.over:
+	case s.Over:
 		err = driver.ErrSessionLost
 	case errors.Is(err, driver.ErrSessionLost):
 		s.End(err)
@@ -129,39 +129,23 @@ func (s *Session) renewalAnswered(asks bool, started, now clock.Instant, r drive
 			of.Failures, s.failures = s.failures, 0
 			k.Silence.Answered(now)
 		}
-		if !started.Before(s.renewed) { // else another has overtaken it, whose Valid counts from its own start
-			s.renewed, s.valid = started, r.Valid
+		if started >= s.Renewed { // else another has overtaken it, whose Valid counts from its own start
+			s.Renewed, s.Valid = started, r.Valid
 		}
 		for _, l := range r.Lost {
 			s.lost(l)
 		}
 		s.check(k.Clock.Now())
 	}
-	of.Trust, of.Err = s.renewed.Add(s.valid-s.maxGrace).Sub(k.Clock.Now()), err
+	of.Trust, of.Err = s.Renewed.Add(s.Valid-s.maxGrace).Sub(k.Clock.Now()), err
 	return of
-}
-
-// slack counts the leases that are held, and returns what the one that has least had left of its
-// trust at now.
-func (s *Session) slack(now clock.Instant) (leases int, least time.Duration) {
-	for _, c := range s.claims {
-		left := c.Check(now)
-		if left.Leases == 0 {
-			continue
-		}
-		if trust := left.Trust.Sub(now); leases == 0 || trust < least {
-			least = trust
-		}
-		leases += left.Leases
-	}
-	return leases, least
 }
 
 // asks reports whether a renewal has anything to ask the store for. One that has not, since no
 // claim was answered yet, succeeds whatever the store does, and proves nothing of it.
 func (s *Session) asks() bool {
 	for _, c := range s.claims {
-		if c.answered {
+		if _, answered := c.Standing(); answered {
 			return true
 		}
 	}

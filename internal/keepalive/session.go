@@ -41,12 +41,13 @@ type Session struct {
 	ctx    context.Context //nolint:containedctx // of its renewals; ended when over
 	cancel context.CancelFunc
 
-	valid    time.Duration
-	renewed  clock.Instant // start of the last answered Renew, or of Open
+	Valid   time.Duration // for how long a renewal is good
+	Renewed clock.Instant // start of the last answered Renew, or of Open
+	Over    bool          // it has ended
+
 	maxGrace time.Duration
-	claims   map[string]*entry // every claim that may stand in the store's lines, by ID
-	unwanted int               // of these, the ones that are being given back
-	over     bool
+	claims   map[string]Claim // every claim that may stand in the store's lines, by ID
+	unwanted int              // of these, the ones that are being given back
 
 	heartbeat *time.Timer // renewal, or with resting the end of an idle session
 	resting   bool        // nothing to renew when the heartbeat last came
@@ -57,17 +58,10 @@ type Session struct {
 	trust trust
 }
 
-// entry is a claim in a session.
-type entry struct {
-	Claim
-	name     string
-	answered bool // the store has said that it stands
-}
-
 func newSession(k *Keeper, d driver.Session, started clock.Instant) *Session {
 	s := &Session{
-		keeper: k, Driver: d, valid: d.Valid(), renewed: started,
-		claims: map[string]*entry{}, resting: true, idleSince: started,
+		keeper: k, Driver: d, Valid: d.Valid(), Renewed: started,
+		claims: map[string]Claim{}, resting: true, idleSince: started, trust: trust{at: clock.Never},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.heartbeat = time.AfterFunc(k.Idle, s.beat)
@@ -125,27 +119,14 @@ func (s *Session) hearNudges(nudge <-chan struct{}) {
 	}
 }
 
-// Over reports whether the session has ended. The mutex is held.
-func (s *Session) Over() bool { return s.over }
-
-// Valid returns for how long a renewal of the session is good. The mutex is held.
-func (s *Session) Valid() time.Duration { return s.valid }
-
 // Track notes a claim that is about to be sent, with the longest grace that is wanted of it, and
-// has the session renewed from now on. The mutex is held.
-func (s *Session) Track(c driver.Claim, is Claim, grace time.Duration) {
-	s.claims[c.ID] = &entry{Claim: is, name: c.Name}
+// renews the session from now on. The mutex is held.
+func (s *Session) Track(id string, c Claim, grace time.Duration) {
+	s.claims[id] = c
 	s.maxGrace = max(s.maxGrace, grace)
-	if s.resting && !s.over {
+	if s.resting && !s.Over {
 		s.resting = false
 		s.heartbeat.Reset(s.period())
-	}
-}
-
-// Answered notes that a claim stands in the store. The mutex is held.
-func (s *Session) Answered(id string) {
-	if c := s.claims[id]; c != nil {
-		c.answered = true
 	}
 }
 
@@ -156,7 +137,7 @@ func (s *Session) Untrack(id string) {
 		return
 	}
 	delete(s.claims, id)
-	if len(s.claims) == 0 && !s.over {
+	if len(s.claims) == 0 && !s.Over {
 		s.idleSince = s.keeper.Clock.Now()
 	}
 }
@@ -167,28 +148,17 @@ func (s *Session) Claims() int { return len(s.claims) }
 // Names returns the names of the claims. The mutex is held.
 func (s *Session) Names() (names []string) {
 	for _, c := range s.claims {
-		names = append(names, c.name)
+		name, _ := c.Standing()
+		names = append(names, name)
 	}
 	return names
-}
-
-// Until is the end of trust, without grace, in a claim whose answer, to a request that began at
-// acquired, was known at known. A renewal counts if it began when the claim's Acquire had been
-// answered: one that began earlier may have reached the store before the claim did, or passed over
-// a claim of which the driver did not know yet whether it stands. The mutex is held.
-func (s *Session) Until(acquired, known clock.Instant) clock.Instant {
-	from := acquired
-	if !s.renewed.Before(known) {
-		from = s.renewed
-	}
-	return from.Add(s.valid)
 }
 
 // Discard gives a claim back to the store in the background: its outcome is unknown or nobody wants
 // it any more. then is called, with the mutex held, when the session has forgotten it. The mutex is
 // held.
 func (s *Session) Discard(c driver.Claim, then func()) {
-	if s.over {
+	if s.Over {
 		return
 	}
 	release := func(ctx context.Context) error {
@@ -212,25 +182,25 @@ func (s *Session) Discard(c driver.Claim, then func()) {
 		then()
 	}
 	s.unwanted++
-	s.keeper.Cleaner.clean(s.valid, release, done)
+	s.keeper.Cleaner.clean(s.Valid, release, done)
 }
 
 func (s *Session) isOver() bool {
 	s.keeper.mu.Lock()
 	defer s.keeper.mu.Unlock()
-	return s.over
+	return s.Over
 }
 
 // period is the time between renewals, up to a tenth shorter so that the clients of a fleet do not
 // march in step.
 func (s *Session) period() time.Duration {
-	p := max(s.valid-s.maxGrace, s.valid/2) / 3
+	p := max(s.Valid-s.maxGrace, s.Valid/2) / 3
 	return p - time.Duration(rand.Int64N(int64(p)/10+1))
 }
 
 // End is the loss of the whole session. The mutex is held.
 func (s *Session) End(why error) {
-	if s.over {
+	if s.Over {
 		return
 	}
 	s.stop()
@@ -252,7 +222,7 @@ func (s *Session) retire() {
 // they go with the session's time, and do not become more for ever. Only to forget them would not
 // do, because renewals that were not answered may have arrived.
 func (s *Session) abandon() {
-	if s.unwanted <= maxCleanups || s.keeper.Clock.Since(s.renewed) < s.valid {
+	if s.unwanted <= maxCleanups || s.keeper.Clock.Since(s.Renewed) < s.Valid {
 		return
 	}
 	s.End(driver.ErrSessionLost)
@@ -260,11 +230,11 @@ func (s *Session) abandon() {
 
 // stop makes the session over for the core.
 func (s *Session) stop() {
-	s.over = true
+	s.Over = true
 	s.cancel()
 	s.heartbeat.Stop()
 	s.trust.timer.Stop()
-	if s.keeper.session == s {
-		s.keeper.session = nil
+	if s.keeper.Session == s {
+		s.keeper.Session = nil
 	}
 }

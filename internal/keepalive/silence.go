@@ -11,23 +11,20 @@ type Silence struct {
 	since clock.Instant // while it lasts: when the first request was sent that is unanswered, or has failed since the last answer
 }
 
-// Lasts reports whether an answer is missing.
-func (s *Silence) Lasts() bool { return s.asked > 0 || s.err != nil }
-
 // Err returns what the store failed with since its last answer, or nil.
 func (s *Silence) Err() error { return s.err }
 
 // Since returns when the silence began, or now where there is none.
 func (s *Silence) Since(now clock.Instant) clock.Instant {
-	if s.Lasts() {
-		return s.since
+	if s.asked == 0 && s.err == nil {
+		return now
 	}
-	return now
+	return s.since
 }
 
 // Begin notes a request that is about to be sent.
 func (s *Silence) Begin(now clock.Instant) {
-	if !s.Lasts() {
+	if s.asked == 0 && s.err == nil {
 		s.since = now
 	}
 	s.asked++
@@ -39,7 +36,7 @@ func (s *Silence) End() { s.asked-- }
 
 // Failed notes that the store failed with err.
 func (s *Silence) Failed(now clock.Instant, err error) {
-	if !s.Lasts() {
+	if s.asked == 0 && s.err == nil {
 		s.since = now
 	}
 	s.err = err

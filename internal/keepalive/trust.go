@@ -15,27 +15,22 @@ const LongestSleep = time.Second
 // trust is the timer that ends leases. It fires no later than the first hold ends.
 type trust struct {
 	timer *time.Timer
-	at    clock.Instant // when it fires; 0 when it does not run
-	first clock.Instant // no hold ends before it; 0 where there is none
+	at    clock.Instant // when it fires; Never when it does not run
 }
 
 // Guard makes sure that the trust timer fires for a new hold, which ends at until at the latest.
 // The mutex is held.
 func (s *Session) Guard(until clock.Instant, grace time.Duration) {
 	s.maxGrace = max(s.maxGrace, grace)
-	if s.trust.first == 0 || until.Before(s.trust.first) {
-		s.trust.first = until
-	}
-	if s.trust.at == 0 || until.Before(s.trust.at) {
-		s.sleep(s.keeper.Clock.Now())
+	if until < s.trust.at {
+		s.sleep(s.keeper.Clock.Now(), until)
 	}
 }
 
-// sleep sets the trust timer.
-func (s *Session) sleep(now clock.Instant) {
-	d := min(s.trust.first.Sub(now), LongestSleep)
-	s.trust.at = now.Add(d)
-	s.trust.timer.Reset(max(d, 0))
+// sleep sets the trust timer to until, or to LongestSleep from now.
+func (s *Session) sleep(now, until clock.Instant) {
+	s.trust.at = min(until, now.Add(LongestSleep))
+	s.trust.timer.Reset(max(s.trust.at.Sub(now), 0))
 }
 
 // expire is the trust timer: it ends the leases whose time has come, whatever the store is doing.
@@ -43,27 +38,29 @@ func (s *Session) expire() {
 	now := s.keeper.Clock.Look()
 	s.keeper.mu.Lock()
 	defer s.keeper.mu.Unlock()
-	if !s.over {
+	if !s.Over {
 		s.check(now)
 	}
 }
 
-// check ends what is over at now, sets the trust timer to the first end of a hold there is, or
-// stops it, and returns that end.
-func (s *Session) check(now clock.Instant) (first clock.Instant) {
+// check ends what is over at now, sets the trust timer to the first end of a hold that is left, or
+// stops it, and returns what is left of all claims together.
+func (s *Session) check(now clock.Instant) Left {
+	left := Left{End: clock.Never, Trust: clock.Never}
 	for _, c := range s.claims {
-		if end := c.Check(now).End; end != 0 && (first == 0 || end.Before(first)) {
-			first = end
-		}
+		of := c.Check(now)
+		left.End, left.Trust = min(left.End, of.End), min(left.Trust, of.Trust)
+		left.Leases += of.Leases
 	}
-	s.trust.first = first
-	if first == 0 {
+	switch {
+	case s.Over:
+	case left.End == clock.Never:
 		s.trust.timer.Stop()
-		s.trust.at = 0
-		return 0
+		s.trust.at = clock.Never
+	default:
+		s.sleep(now, left.End)
 	}
-	s.sleep(now)
-	return first
+	return left
 }
 
 // NotRenewed is why a lease's time ran out: the store failed or has not answered yet, or else this

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -17,18 +18,21 @@ func (p *Pool) errand(ctx context.Context, c *claim, pause time.Duration) {
 	if pause > 0 {
 		keepalive.Rest(ctx, pause)
 	}
-	if p.send(ctx, c) {
+	if p.send(ctx, c, p.Clock.Now()) {
 		p.await(ctx, c)
 	}
 }
 
-// send sends the claim c to the store once, and acts on the answer. It reports whether c stands in
-// the store's line, where the caller is to await it. ctx may be that of the goroutine that wants
-// the lock: the common case costs no other goroutine.
-func (p *Pool) send(ctx context.Context, c *claim) (queued bool) {
+// send sends the claim c to the store once, and acts on the answer. started is the time, or a
+// little before. It reports whether c stands in the store's line, where the caller is to await it.
+// ctx may be that of the goroutine that wants the lock: the common case costs no other goroutine.
+func (p *Pool) send(ctx context.Context, c *claim, started clock.Instant) (queued bool) {
 	call := lazyctx.Under(ctx)
 	defer call.Finish()
-	started, err := p.prepare(call, c) //nolint:contextcheck // it is made of ctx
+	joined, err := p.begin(call, c, started)
+	if err == nil && !joined {
+		started, err = p.open(call, c) //nolint:contextcheck // it is made of ctx
+	}
 	var g driver.Grant
 	if err == nil {
 		g, err = c.session.Driver.Acquire(call, c.Claim) //nolint:contextcheck // likewise
@@ -38,39 +42,27 @@ func (p *Pool) send(ctx context.Context, c *claim) (queued bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.silence.End()
-	return p.answered(c, gaveUp && ctx != c.ctx, started, now, g, err)
+	queued = p.answered(c, gaveUp && ctx != c.ctx, started, now, g, err)
+	if w := c.line.waiters.first; w != nil {
+		p.expectPatience(w, now)
+	}
+	return queued
 }
 
 // tryPatience is how long a try waits for a store that does not answer.
 const tryPatience = 2 * time.Second
 
-// prepare makes c a claim of the session, which is opened if there is none. It returns when the
-// call begins.
-func (p *Pool) prepare(call *lazyctx.Context, c *claim) (clock.Instant, error) {
-	started, joined, err := p.begin(call, c)
-	if joined || err != nil {
-		return started, err
-	}
-	s, err := p.keeper.Open(call)
-	if err != nil {
-		return 0, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.Clock.Now(), p.join(c, s)
-}
-
-// begin bounds the call, and makes c a claim of the session that is there, if there is one. An
+// begin bounds the call, and makes c a claim of the session, if there is one: it reports whether. An
 // attempt goes on for half of what is left of the first waiter's patience, so that another one
 // fits, and for tryPatience if it is for a try.
-func (p *Pool) begin(call *lazyctx.Context, c *claim) (now clock.Instant, joined bool, _ error) {
+func (p *Pool) begin(call *lazyctx.Context, c *claim, now clock.Instant) (joined bool, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now = p.Clock.Now()
 	p.silence.Begin(now) // it ends where the answer is acted on
-	first := c.line.waiters.first
-	if first == nil || !c.line.wants(c) { // given up during a pause
-		return now, false, driver.ErrNotSent
+	s := p.keeper.Session
+	first, err := p.join(c, s)
+	if err != nil {
+		return false, err
 	}
 	bound := keepalive.OneTry(p.patienceOf(first, now).Sub(now), p.Patience)
 	if first.Try {
@@ -78,26 +70,39 @@ func (p *Pool) begin(call *lazyctx.Context, c *claim) (now clock.Instant, joined
 	}
 	call.Limit(max(bound, time.Millisecond))
 	c.call = call
-	if s := p.keeper.Session(); s != nil {
-		return now, true, p.join(c, s)
-	}
-	return now, false, nil
+	return s != nil, nil
 }
 
-// join makes c a claim of s, if that lives and c is still wanted there.
-func (p *Pool) join(c *claim, s *keepalive.Session) error {
-	if s.Over() {
-		return driver.ErrSessionLost
+// open opens a session, and makes c a claim of it. It returns the time after that.
+func (p *Pool) open(call *lazyctx.Context, c *claim) (now clock.Instant, err error) {
+	s, err := p.keeper.Open(call)
+	if err != nil {
+		return 0, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.Over {
+		return 0, driver.ErrSessionLost
+	}
+	_, err = p.join(c, s)
+	return p.Clock.Now(), err
+}
+
+// join makes c a claim of s, unless that is nil, and returns the first waiter, or an error if c is
+// wanted no more.
+func (p *Pool) join(c *claim, s *keepalive.Session) (first *waiter, _ error) {
 	l := c.line
-	l.admit(s)
-	first := l.waiters.first
-	if first == nil || !l.wants(c) {
-		return driver.ErrNotSent
+	if s != nil {
+		l.admit(s)
 	}
-	c.session = s
-	s.Track(c.Claim, c, first.Grace)
-	return nil
+	if first = l.waiters.first; first == nil || l.standing != c && !slices.Contains(l.beside, c) { // given up
+		return nil, driver.ErrNotSent
+	}
+	if s != nil {
+		c.session = s
+		s.Track(c.ID, c, first.Grace)
+	}
+	return first, nil
 }
 
 // answered acts on what became of the claim c between started and now, which a look at the clock
@@ -106,16 +111,15 @@ func (p *Pool) join(c *claim, s *keepalive.Session) error {
 func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g driver.Grant, err error) (queued bool) {
 	l := c.line
 	switch { // what the store said by itself while the answer was under way is younger
-	case err == nil && c.session.Over():
+	case err == nil && c.session.Over:
 		err = driver.ErrSessionLost
 	case err == nil:
 		err = c.gone
 	}
 	if err == nil {
 		p.silence.Answered(now)
-		c.acquired, c.known = started, now
-		c.session.Answered(c.ID)
-		if g.Held && l.wants(c) {
+		c.answered, c.acquired, c.known, c.fence = true, started, now, g.Fence
+		if g.Held {
 			l.admit(c.session)
 		}
 	}
@@ -128,7 +132,7 @@ func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g dri
 	case err != nil:
 		l.failed(c, gaveUp, err)
 	case g.Held:
-		if l.grant(c, g, now); c.Kind == driver.Permit {
+		if l.grant(c, now); c.Kind == driver.Permit {
 			l.widen()
 		}
 	case c.Queue:
@@ -139,10 +143,10 @@ func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g dri
 		}
 		c.discard() // it stood for a try only, the last that was left of those who wanted it
 	default:
-		c.forget()
+		c.session.Untrack(c.ID)
 		l.standing, l.failures, l.excused, l.abreast = nil, 0, false, 0
 		w := l.waiters.first
-		l.remove(w)
+		l.waiters.remove(w)
 		w.fail(p.Held(g.Holder))
 		l.settle()
 	}
@@ -164,7 +168,7 @@ func (l *line) failed(c *claim, gaveUp bool, err error) {
 	case refused(err):
 		p.silence.Answered(now)
 		w := l.waiters.first
-		l.remove(w)
+		l.waiters.remove(w)
 		w.fail(err)
 	case gaveUp: // it leaves the line by itself; and that is no failure of the store, for which the next would pause
 	case (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 0 && !l.excused:

@@ -93,6 +93,7 @@ func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int,
 		err = c.gone // what the store said by itself is younger, here, too
 	}
 	if err == nil && g.Held {
+		c.fence = g.Fence
 		l.admit(c.session)
 	}
 	now := p.Clock.Now()
@@ -101,7 +102,7 @@ func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int,
 		c.discard()
 		p.tidy(l)
 	case err == nil && g.Held && c.fresh(l.waiters.first.Grace, now):
-		l.grant(c, g, now)
+		l.grant(c, now)
 	case refused(err): // an operator broke it, or the store refuses it
 		l.reject(err, c.fits)
 		l.again(c)
@@ -124,7 +125,7 @@ func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int,
 	case l.tooLate(c, now):
 		l.again(c)
 	default: // granted long after the last renewal: the lease may be over at the store; renewed, it is known
-		return waitRenewed, c.session.Valid(), nil
+		return waitRenewed, c.session.Valid, nil
 	}
 	return waitedOut, 0, nil
 }

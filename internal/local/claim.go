@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -21,6 +20,7 @@ type claim struct {
 	state   state
 	alone   bool // never shared: its first holder has a MinHold, or leads
 
+	answered bool          // the store has said that it stands
 	acquired clock.Instant // start of the last answered Acquire
 	known    clock.Instant // when that answer arrived
 	granted  clock.Instant
@@ -67,12 +67,19 @@ func (c *claim) fits(w *waiter) bool { return c.alike(w) && (c.Queue || w.Try) }
 
 // alike reports whether w could hold c.
 func (c *claim) alike(w *waiter) bool {
-	return w != nil && c.Kind == w.Kind && c.Weight == w.Weight && c.Limit == w.Limit && c.Note == w.Note
+	return w != nil && w.Shape == Shape{c.Kind, c.Weight, c.Limit, c.Note}
 }
 
-// until is the end of trust in the claim, for a lease of this grace.
+// until is the end of trust in the claim, for a lease of this grace. A renewal counts if it began
+// when the claim's Acquire had been answered: one that began earlier may have reached the store
+// before the claim did, or passed over a claim of which the driver did not know yet whether it
+// stands.
 func (c *claim) until(grace time.Duration) clock.Instant {
-	return c.session.Until(c.acquired, c.known).Add(-grace)
+	from := c.acquired
+	if c.session.Renewed >= c.known {
+		from = c.session.Renewed
+	}
+	return from.Add(c.session.Valid) - clock.Instant(grace)
 }
 
 // fresh reports whether there is trust enough for a lease of this grace: one that has less than a
@@ -91,20 +98,17 @@ func (c *claim) describe() *driver.Holder {
 }
 
 // Check implements keepalive.Claim.
-func (c *claim) Check(now clock.Instant) (left keepalive.Left) {
+func (c *claim) Check(now clock.Instant) keepalive.Left {
+	left := keepalive.Left{End: clock.Never, Trust: clock.Never}
 	for _, h := range c.holds {
 		h.check(now)
 		if h.lost != nil {
 			continue
 		}
-		if end := h.until(); left.End == 0 || end.Before(left.End) {
-			left.End = end
-		}
+		left.End = min(left.End, h.until())
 		if n := len(h.leases); n > 0 {
 			left.Leases += n
-			if trust := c.until(h.grace); left.Trust == 0 || trust.Before(left.Trust) {
-				left.Trust = trust
-			}
+			left.Trust = min(left.Trust, c.until(h.grace))
 		}
 		for _, l := range h.leases {
 			l.Watch()
@@ -112,6 +116,9 @@ func (c *claim) Check(now clock.Instant) (left keepalive.Left) {
 	}
 	return left
 }
+
+// Standing implements keepalive.Claim.
+func (c *claim) Standing() (name string, answered bool) { return c.Name, c.answered }
 
 // Gone implements keepalive.Claim. Holders lose it; waiters stand again at the end of the line,
 // unless an operator rejected them, which the driver's Wait says.
@@ -123,7 +130,7 @@ func (c *claim) Gone(why error) {
 		h.lose(why)
 	}
 	l := c.line
-	if l.standing != c || c.state != waiting || !c.session.Over() { // else Wait returns the reason, and knows it better
+	if l.standing != c || c.state != waiting || !c.session.Over { // else Wait returns the reason, and knows it better
 		return
 	}
 	l.standing = nil
@@ -139,19 +146,6 @@ func (c *claim) discard() {
 	}
 }
 
-// forget says that c certainly does not stand in the store.
-func (c *claim) forget() {
-	if c.session != nil {
-		c.session.Untrack(c.ID)
-	}
-}
-
-func (c *claim) remove(h *Hold) {
-	if i := slices.Index(c.holds, h); i >= 0 {
-		c.holds = slices.Delete(c.holds, i, i+1)
-	}
-}
-
 // forgo acts on what an error says of where c stands.
 func (c *claim) forgo(err error) {
 	switch s := c.session; {
@@ -159,7 +153,7 @@ func (c *claim) forgo(err error) {
 	case errors.Is(err, driver.ErrSessionLost):
 		s.End(err)
 	case errors.Is(err, driver.ErrNotSent) || fault.Final(err):
-		c.forget()
+		s.Untrack(c.ID)
 	default:
 		c.discard()
 	}

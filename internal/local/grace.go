@@ -26,15 +26,15 @@ func NoSuchGrace(valid time.Duration) error {
 // Who chose no grace has what there is. A renewal that came late may be good for less: that passes
 // with the next one, and rejects nobody.
 func (l *line) admit(s *keepalive.Session) {
-	longest := LongestGiven(max(s.Valid(), s.Driver.Valid()))
+	longest := LongestGiven(max(s.Valid, s.Driver.Valid()))
 	if w := l.waiters.first; w == nil || w.Grace <= longest {
 		return
 	}
 	for w := l.waiters.first; w != nil; w = w.next {
 		if w.AnyGrace {
-			w.Grace = min(w.Grace, LongestGrace(s.Valid()))
+			w.Grace = min(w.Grace, LongestGrace(s.Valid))
 		}
 	}
-	l.reject(NoSuchGrace(s.Valid()), func(w *waiter) bool { return w.Grace > longest })
+	l.reject(NoSuchGrace(s.Valid), func(w *waiter) bool { return w.Grace > longest })
 	l.settle()
 }

@@ -24,13 +24,14 @@ type Lease interface {
 // Hold is what one goroutine was granted of a claim: what it took from the line and gives back to
 // it. Leases that re-entered share it. The mutex of the pool guards it.
 type Hold struct {
+	Fence  uint64 // its token; never changes, as Passed
+	Passed bool   // from another goroutine of this client
+
 	claim   *claim
-	fence   uint64
 	grace   time.Duration
 	minHold time.Duration
 	maxHold time.Duration // 0 for none
 	since   clock.Instant // when it was granted, and from its first lease on when that began
-	passed  bool          // from another goroutine of this client
 
 	sharers int  // leases on it, made or about to be
 	begun   bool // somebody has or had a lease on it
@@ -39,7 +40,7 @@ type Hold struct {
 	single  [1]Lease // what leases is where there is one
 	lost    error    // matches ErrLost, once it is lost
 	left    bool
-	maximum clock.Instant // when its MaxHold ends its leases; 0 while it has none
+	maximum clock.Instant // when its MaxHold ends its leases; Never before the first, and without one
 	leaving *time.Timer   // its grace after a loss, or the rest of its MinHold
 }
 
@@ -68,18 +69,6 @@ func (h *Hold) Begin(l Lease, since clock.Instant) (good bool) {
 	return good
 }
 
-// TTL returns that of the session that keeps the hold.
-func (h *Hold) TTL() time.Duration { return h.claim.line.host.ttl }
-
-// Isolated reports whether that session is the hold's own.
-func (h *Hold) Isolated() bool { return h.claim.line.host.isolated }
-
-// Fence returns the hold's token.
-func (h *Hold) Fence() uint64 { return h.fence }
-
-// Passed reports whether the hold came from another goroutine of this client.
-func (h *Hold) Passed() bool { return h.passed }
-
 // Until returns the end of the hold as far as it is known: of its MaxHold or of trust.
 func (h *Hold) Until() clock.Instant {
 	p := h.claim.line.host
@@ -88,13 +77,7 @@ func (h *Hold) Until() clock.Instant {
 	return h.until()
 }
 
-func (h *Hold) until() clock.Instant {
-	trusted := h.claim.until(h.grace)
-	if h.maximum != 0 {
-		return min(trusted, h.maximum)
-	}
-	return trusted
-}
+func (h *Hold) until() clock.Instant { return min(h.claim.until(h.grace), h.maximum) }
 
 // Live returns the kind and the weight of the hold's claim, and whether somebody holds it still.
 func (h *Hold) Live() (kind driver.Kind, weight int, live bool) {
@@ -105,15 +88,20 @@ func (h *Hold) Live() (kind driver.Kind, weight int, live bool) {
 }
 
 // Share keeps the hold from leaving until one more lease, which is about to be made, is on it. It
-// reports false, and does nothing, where the hold is no longer live; and it names a choice of r
-// that a lease cannot have which shares the hold.
-func (h *Hold) Share(r *Request, ownGrace bool) (refused string, live bool) {
+// reports false, and does nothing, where the hold is no longer live; and it names a choice that a
+// lease cannot have which shares the hold: of r, of a TTL, unless that is 0, or of a session of its
+// own.
+func (h *Hold) Share(r *Request, ttl time.Duration, isolated, ownGrace bool) (refused string, live bool) {
 	p := h.claim.line.host
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case h.lost != nil || h.left || h.sharers == 0:
 		return "", false
+	case ttl != 0 && ttl != p.ttl:
+		return "TTL", true
+	case isolated && !p.isolated:
+		return "session (Isolated)", true
 	case ownGrace && r.Grace != h.grace:
 		return "Grace", true
 	case r.MinHold > 0 && r.MinHold != h.minHold:
@@ -136,14 +124,13 @@ func (h *Hold) Check(now clock.Instant) {
 }
 
 func (h *Hold) check(now clock.Instant) {
-	if h.lost != nil || h.left || now.Before(h.until()) {
-		return
-	}
-	if h.maximum != 0 && !now.Before(h.maximum) {
+	switch {
+	case h.lost != nil || h.left || now < h.until():
+	case now >= h.maximum:
 		h.lose(fault.ErrMaxHold)
-		return
+	default:
+		h.lose(h.claim.session.NotRenewed())
 	}
-	h.lose(h.claim.session.NotRenewed())
 }
 
 // lose ends the leases of the hold and takes it out of the line a grace later, unless its owner
@@ -165,16 +152,14 @@ func (h *Hold) lose(why error) {
 		_ = l.End(h.lost)
 	}
 	c := h.claim
-	c.line.host.Log(slog.LevelWarn, "interlock: lease lost", "name", c.Name, "fence", h.fence, "reason", why)
+	c.line.host.Log(slog.LevelWarn, "interlock: lease lost", "name", c.Name, "fence", h.Fence, "reason", why)
 	h.leaving = c.line.host.actions.leave(h, h.grace) // or with the rest of its MinHold after that
 }
 
 // off takes a lease off the hold, or one that was about to be made, and reports whether it was the
 // last.
 func (h *Hold) off(l Lease) (last bool) {
-	if i := slices.Index(h.leases, l); l != nil && i >= 0 {
-		h.leases = slices.Delete(h.leases, i, i+1)
-	}
+	h.leases = slices.DeleteFunc(h.leases, func(other Lease) bool { return other == l })
 	h.sharers--
 	return h.sharers == 0
 }

@@ -14,7 +14,7 @@ import (
 func (p *Pool) StopTimers() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.keeper.Session(); s != nil {
+	if s := p.keeper.Session; s != nil {
 		s.StopTimer()
 	}
 }
@@ -47,7 +47,7 @@ func (p *Pool) calls() (under []*lazyctx.Context) {
 func (p *Pool) Size() (lines, claims int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.keeper.Session(); s != nil {
+	if s := p.keeper.Session; s != nil {
 		claims = s.Claims()
 	}
 	return len(p.lines), claims
@@ -61,7 +61,7 @@ func (p *Pool) GiveUpWhenGranted(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	p.send(ctx, c)
+	p.send(ctx, c, w.since)
 	<-w.ready
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()

@@ -3,6 +3,7 @@ package local
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -19,11 +20,11 @@ type Config struct {
 	MaxWaiters int           // for one name
 	NoPassing  bool          // a grant has one token, so its claim is never passed on
 
-	Held    func(*driver.Holder) error // is the error of a waiter who is refused since somebody has the name
-	Granted func()                     // counts a hold
-	Leaving func(now clock.Instant)    // says that one leaves its line
-	Ended   func()                     // counts its end, when the store has answered
-	Log     func(level slog.Level, what string, args ...any)
+	Holds *atomic.Int64              // counts the holds: from the grant until the store has answered the release
+	Left  *atomic.Int64              // the clock.Instant at which the last of them left its line
+	Ended func()                     // is called when the store has answered the release of a hold
+	Held  func(*driver.Holder) error // is the error of a waiter who is refused since somebody has the name
+	Log   func(level slog.Level, what string, args ...any)
 }
 
 // host is what the lines of a pool share. One mutex guards it, and all of them; nothing waits while
@@ -36,7 +37,6 @@ type host struct {
 
 	mu      sync.Mutex
 	silence *keepalive.Silence
-	waiting int   // in all lines
 	closing error // why nobody may enter any more
 }
 

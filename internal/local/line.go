@@ -39,11 +39,6 @@ type line struct {
 // again at the end of the store's line. With driver.Stride it bounds what other processes wait for.
 const passWindow = 10 * time.Millisecond
 
-// idle reports whether nobody is left.
-func (l *line) idle() bool {
-	return l.waiters.length == 0 && l.standing == nil && len(l.beside) == 0 && len(l.held) == 0
-}
-
 // enter puts w into the line, or grants it at once what is here already. It returns the claim that
 // w is to ask the store for, if it is w's turn to do so.
 func (l *line) enter(w *waiter) (*claim, error) {
@@ -64,14 +59,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 		return nil, fault.ErrTooManyWaiters
 	}
 	l.waiters.push(w)
-	p.waiting++
 	return l.advance(), nil
-}
-
-// remove takes w out of the waiters.
-func (l *line) remove(w *waiter) {
-	l.waiters.remove(w)
-	l.host.waiting--
 }
 
 // advance makes the claim that is to be asked for now: for the first waiter, unless a claim is
@@ -79,7 +67,10 @@ func (l *line) remove(w *waiter) {
 // another by its actions.
 func (l *line) advance() *claim {
 	w := l.waiters.first
-	if w == nil || l.standing != nil || l.exclusive() || len(l.beside) >= l.waiters.length { // those may be enough
+	switch {
+	case w == nil || l.standing != nil || len(l.held) > 0 && l.exclusive():
+		return nil
+	case len(l.beside) >= l.waiters.length: // those may be enough
 		return nil
 	}
 	l.standing = l.claimFor(w)
@@ -110,6 +101,10 @@ func (l *line) settle() {
 		for _, c := range l.beside {
 			c.stop()
 		}
+		if len(l.held) == 0 {
+			l.host.actions.tidy(l)
+		}
+		return
 	}
 	pause := time.Duration(0)
 	if l.failures > 0 {
@@ -118,7 +113,6 @@ func (l *line) settle() {
 	if c := l.advance(); c != nil {
 		l.host.actions.ask(c, pause)
 	}
-	l.host.actions.tidy(l)
 }
 
 // reject fails the waiters for which match returns true.
@@ -126,7 +120,7 @@ func (l *line) reject(why error, match func(*waiter) bool) {
 	for w := l.waiters.first; w != nil; {
 		next := w.next // gone from w when it has left
 		if match(w) {
-			l.remove(w)
+			l.waiters.remove(w)
 			w.fail(why)
 		}
 		w = next
@@ -177,9 +171,8 @@ func (l *line) joinable(w *waiter) *claim {
 
 // grant serves the standing claim, which the store has granted. One that came too late to be used
 // is given back, and asked for anew.
-func (l *line) grant(c *claim, g driver.Grant, now clock.Instant) {
+func (l *line) grant(c *claim, now clock.Instant) {
 	l.standing, l.failures, l.excused = nil, 0, false
-	c.stop()
 	w := l.waiters.first
 	if !c.fresh(w.Grace, now) {
 		c.discard()
@@ -189,7 +182,6 @@ func (l *line) grant(c *claim, g driver.Grant, now clock.Instant) {
 		return
 	}
 	l.late = 0
-	l.hold(c, g, now)
 	l.give(c, w, 0, now)
 	for c.Kind == driver.Read && !c.alone && !l.host.isolated {
 		if w = l.waiters.first; !c.fits(w) || w.MinHold > 0 {
@@ -200,34 +192,25 @@ func (l *line) grant(c *claim, g driver.Grant, now clock.Instant) {
 	l.settle()
 }
 
-// hold adds c to what is held here.
-func (l *line) hold(c *claim, g driver.Grant, now clock.Instant) {
-	c.state, c.granted, c.fence = held, now, g.Fence
-	l.held = append(l.held, c)
-}
-
-// drop takes c out of what is held here.
-func (l *line) drop(c *claim) {
-	if i := slices.Index(l.held, c); i >= 0 {
-		l.held = slices.Delete(l.held, i, i+1)
-	}
-}
-
 // give lets w hold c, with the nth of its tokens.
 func (l *line) give(c *claim, w *waiter, n int, now clock.Instant) {
-	w.own = Hold{claim: c, grace: w.Grace, minHold: w.MinHold, maxHold: w.MaxHold, since: now, passed: n > 0, sharers: 1}
+	if c.state != held {
+		c.state, c.granted = held, now
+		l.held = append(l.held, c)
+	}
+	w.own = Hold{Passed: n > 0, claim: c, grace: w.Grace, minHold: w.MinHold, maxHold: w.MaxHold, maximum: clock.Never, since: now, sharers: 1}
 	h := &w.own
 	if c.fence != 0 {
-		h.fence = c.fence + uint64(n)
+		h.Fence = c.fence + uint64(n)
 	}
 	if c.holds == nil {
 		c.holds = c.only[:0]
 	}
 	c.holds = append(c.holds, h)
-	c.session.Guard(h.until(), h.grace)
-	l.host.Granted()
+	c.session.Guard(c.until(h.grace), h.grace)
+	l.host.Holds.Add(1)
 	if w.stands {
-		l.remove(w)
+		l.waiters.remove(w)
 	}
 	w.hold = h
 	w.decided()
@@ -262,7 +245,7 @@ func (l *line) tooLate(c *claim, now clock.Instant) bool {
 	if l.late++; l.late < lateGrants {
 		return false
 	}
-	valid := c.session.Valid()
+	valid := c.session.Valid
 	left := max(c.until(0).Sub(now), 0)
 	l.reject(fmt.Errorf("%w: granted %d times, and too late each time: it took the store %v, and of the %v for which it keeps a session no grace of %v was left twice; want a longer TTL or a shorter grace",
 		fault.ErrUnavailable, l.late, valid-left, valid, l.waiters.first.Grace), c.fits)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,8 +30,8 @@ func onPaper() (*line, *noted) {
 	return &line{name: "m", host: &host{
 		Config: &Config{
 			Clock: c, Patience: time.Minute, MaxWaiters: 100,
-			Held:    func(*driver.Holder) error { return fault.ErrHeld },
-			Granted: func() {}, Leaving: func(clock.Instant) {}, Ended: func() {}, Log: func(slog.Level, string, ...any) {},
+			Held:  func(*driver.Holder) error { return fault.ErrHeld },
+			Holds: new(atomic.Int64), Left: new(atomic.Int64), Ended: func() {}, Log: func(slog.Level, string, ...any) {},
 		},
 		actions: n, silence: &keepalive.Silence{},
 	}}, n
@@ -81,13 +82,13 @@ func TestLine_OneClaimStandsForTheFirst(t *testing.T) {
 		leaves *waiter
 		asks   int // claims, since the one that stands suits nobody who comes first
 	}{{a, 0}, {b, 1}, {c, 0}} {
-		l.remove(of.leaves)
+		l.waiters.remove(of.leaves)
 		l.settle()
 		if asked := n.take(); len(asked) != of.asks {
 			t.Errorf("%d claims are asked for, want %d", len(asked), of.asks)
 		}
 	}
-	if first.Note != "" || l.standing != nil || !l.idle() {
+	if first.Note != "" || l.standing != nil || l.waiters.length > 0 || len(l.held) > 0 {
 		t.Errorf("when all have left %v stands, want nothing", l.standing)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // each would cost more than to look once in a while.
 type patience struct {
 	timer *time.Timer
-	at    clock.Instant // when it fires; 0 when it does not run
+	at    clock.Instant // when it fires; Never when it does not run
 }
 
 // patienceOf is the moment at which w will have borne the store's silence for long enough; it
@@ -26,18 +26,17 @@ func (p *Pool) patienceOf(w *waiter, now clock.Instant) clock.Instant {
 	return end
 }
 
-// expectPatience makes sure that the timer fires for w.
-func (p *Pool) expectPatience(w *waiter) {
-	end := p.patienceOf(w, w.since)
-	if p.patience.at == 0 || end.Before(p.patience.at) {
-		p.setPatience(end, w.since)
+// expectPatience makes sure that the timer fires for w, who has not left its line at now.
+func (p *Pool) expectPatience(w *waiter, now clock.Instant) {
+	if end := p.patienceOf(w, now); end < p.patience.at {
+		p.setPatience(end, now)
 	}
 }
 
 func (p *Pool) setPatience(at, now clock.Instant) {
 	p.patience.at = at
 	if p.patience.timer == nil {
-		p.patience.timer = time.AfterFunc(at.Sub(now), p.impatient)
+		p.patience.timer = time.AfterFunc(max(at.Sub(now), 0), p.impatient)
 		return
 	}
 	p.patience.timer.Reset(max(at.Sub(now), 0))
@@ -48,24 +47,22 @@ func (p *Pool) impatient() {
 	now := p.Clock.Look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.patience.at = 0
-	if p.waiting == 0 {
-		return
-	}
-	next := now.Add(p.Patience)
+	p.patience.at = clock.Never
+	next, waiting := now.Add(p.Patience), 0
 	for _, l := range p.lines {
 		over := false
 		for w := l.waiters.first; w != nil; {
 			after := w.next
-			if end := p.patienceOf(w, now); now.Before(end) {
+			if end := p.patienceOf(w, now); now < end {
 				next = min(next, end)
+				waiting++
 			} else {
 				why, in := fault.Unavailable(p.silence.Err()), p.Patience
 				if w.Try {
 					why, in = l.refusal(), tryPatience
 				}
 				over = true
-				l.remove(w)
+				l.waiters.remove(w)
 				w.fail(silent(why, in.String()))
 			}
 			w = after
@@ -74,7 +71,7 @@ func (p *Pool) impatient() {
 			l.settle()
 		}
 	}
-	if p.waiting > 0 {
+	if waiting > 0 {
 		p.setPatience(next, now)
 	}
 }

@@ -47,9 +47,6 @@ func (l *line) spread() {
 	}
 }
 
-// wants reports whether c is asked for here.
-func (l *line) wants(c *claim) bool { return l.standing == c || slices.Contains(l.beside, c) }
-
 // aside takes c out of those that are tried for beside the standing one, and reports whether it was
 // among them.
 func (l *line) aside(c *claim) bool {
@@ -71,11 +68,10 @@ func (l *line) tried(c *claim, g driver.Grant, now clock.Instant, err error) {
 		c.forgo(err)
 	case !g.Held:
 		l.abreast = 0
-		c.forget()
+		c.session.Untrack(c.ID)
 	case !c.alike(w) || !c.fresh(w.Grace, now):
 		c.discard()
 	default:
-		l.hold(c, g, now)
 		l.give(c, w, 0, now)
 		l.settle()
 		l.spread()

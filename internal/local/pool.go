@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 	"github.com/interlock-go/interlock/internal/fault"
 	"github.com/interlock-go/interlock/internal/keepalive"
 )
@@ -39,6 +40,7 @@ func NewPool(c *Config, k keepalive.Config, empty func()) *Pool {
 	p.Config, p.ttl, p.isolated, p.actions = c, k.TTL, empty != nil, p
 	p.keeper = keepalive.NewKeeper(k, &p.mu)
 	p.silence = &p.keeper.Silence
+	p.patience.at = clock.Never
 	return p
 }
 
@@ -106,17 +108,6 @@ func (p *Pool) detach() (s *keepalive.Session, names []string) {
 	return s, names
 }
 
-// line returns the line of name.
-func (p *Pool) line(name string) *line {
-	l := p.lines[name]
-	if l == nil {
-		l = &line{host: &p.host, name: name}
-		l.held = l.only[:0]
-		p.lines[name] = l
-	}
-	return l
-}
-
 // ask implements actions.
 func (p *Pool) ask(c *claim, pause time.Duration) { go p.errand(c.background(), c, pause) }
 
@@ -127,13 +118,13 @@ func (p *Pool) leave(h *Hold, d time.Duration) *time.Timer {
 
 // tidy drops a line in which nobody is left, and an isolated pool whose lease and session are gone.
 func (p *Pool) tidy(l *line) {
-	if p.lines[l.name] == l && l.idle() {
+	if p.lines[l.name] == l && l.waiters.length == 0 && l.standing == nil && len(l.beside) == 0 && len(l.held) == 0 {
 		delete(p.lines, l.name)
 	}
 	if !p.isolated || p.closing != nil || len(p.lines) > 0 {
 		return
 	}
-	if s := p.keeper.Session(); s != nil && s.Claims() > 0 {
+	if s := p.keeper.Session; s != nil && s.Claims() > 0 {
 		return
 	}
 	p.closing = fault.ErrClosed

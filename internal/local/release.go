@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -70,12 +71,12 @@ func (p *Pool) vacate(h *Hold, now clock.Instant) (d departure) {
 	}
 	d.hold = h
 	c, l := h.claim, h.claim.line
-	p.Leaving(now)
-	c.remove(h)
+	p.Left.Store(int64(now))
+	c.holds = slices.DeleteFunc(c.holds, func(other *Hold) bool { return other == h })
 	if len(c.holds) > 0 || h.lost == nil && l.pass(c, now) {
 		return d
 	}
-	l.drop(c)
+	l.held = slices.DeleteFunc(l.held, func(other *claim) bool { return other == c })
 	d.next = l.advance()
 	if h.lost != nil || c.gone != nil { // nobody waits for the answer
 		c.discard()
@@ -138,7 +139,10 @@ func (p *Pool) requeue(ctx context.Context, r driver.Requeuer, c, next *claim) e
 func (p *Pool) adopt(next *claim, s *keepalive.Session) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.join(next, s) != nil {
+	if s.Over {
+		return false
+	}
+	if _, err := p.join(next, s); err != nil {
 		return false
 	}
 	p.silence.Begin(p.Clock.Now())
@@ -157,7 +161,7 @@ func (p *Pool) departed(c *claim, wasHeld bool, err error) error {
 		return fmt.Errorf("%w: %w", fault.ErrUncertain, err)
 	}
 	p.silence.Answered(p.Clock.Now())
-	c.forget()
+	c.session.Untrack(c.ID)
 	if !wasHeld {
 		return fault.Lost(driver.ErrGone)
 	}

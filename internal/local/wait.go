@@ -14,7 +14,7 @@ func (p *Pool) Wait(ctx context.Context, r Request) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c != nil && p.send(ctx, c) {
+	if c != nil && p.send(ctx, c, w.since) {
 		p.attend(ctx, w, c)
 	}
 	select {
@@ -35,18 +35,24 @@ func (p *Pool) Wait(ctx context.Context, r Request) (*Hold, error) {
 func (p *Pool) enter(w *waiter) (*claim, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.line(w.Name)
+	l := p.lines[w.Name]
+	if l == nil {
+		l = &line{host: &p.host, name: w.Name}
+		l.held = l.only[:0]
+		p.lines[w.Name] = l
+	}
 	c, err := l.enter(w)
-	if err != nil {
+	switch w.asks = c != nil; {
+	case err != nil:
 		p.tidy(l)
 		return nil, err
-	}
-	p.expectPatience(w)
-	if w.asks = c != nil; w.asks && w.Bound != nil { // this goroutine must be free to see that it has been long enough
+	case w.asks && w.Bound == nil: // its request is bounded, and what comes after it is seen to by send
+		return c, nil
+	case w.asks: // this goroutine must be free to see that it has been long enough
 		p.ask(c, 0)
-		return nil, nil
 	}
-	return c, nil
+	p.expectPatience(w, w.since)
+	return nil, nil
 }
 
 // giveUp takes w out of the line, because its bound has fired or ctx has ended.
@@ -76,7 +82,7 @@ func (p *Pool) withdraw(w *waiter) (why error) {
 	}
 	l := p.lines[w.Name]
 	why = l.refusal()
-	l.remove(w)
+	l.waiters.remove(w)
 	l.settle()
 	return why
 }
