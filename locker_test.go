@@ -187,7 +187,7 @@ func TestLocker_LockTriesAgain(t *testing.T) {
 		var p policy
 		k := a.Mutex("m", interlock.Wait(0)).Locker(p.note)
 		l := lock(t.Context(), t, b.Mutex("m"))
-		time.AfterFunc(2500*time.Millisecond, func() { release(t, l) })
+		defer time.AfterFunc(2500*time.Millisecond, func() { release(t, l) }).Stop() // where Lock returned too early, it must not outlive the test
 		start := time.Now()
 		k.Lock()
 		if held := claims(t, store, "m"); len(held) != 1 || held[0].Owner.Name != "ann" {
