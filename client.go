@@ -26,6 +26,7 @@ type Client struct {
 	driver     driver.Driver
 	traits     driver.Traits
 	opts       Options
+	defaults   settings // of a lock without options
 	owner      driver.Owner
 	clock      *clock.Clock
 	ownsDriver bool
@@ -55,7 +56,7 @@ func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, 
 
 func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.Duration) (*Client, error) {
 	traits := d.Traits()
-	opts, err := o.withDefaults(traits)
+	opts, defaults, err := o.withDefaults(traits)
 	if err == nil && opts.FenceBase != 0 {
 		if d, err = driver.WithFenceBase(d, opts.FenceBase); err != nil {
 			err = fmt.Errorf("interlock: Options.FenceBase: %w", err)
@@ -65,7 +66,7 @@ func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.D
 		return nil, err
 	}
 	c := &Client{
-		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: clock.New(suspended),
+		driver: d, traits: traits, opts: opts, defaults: defaults, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: clock.New(suspended),
 		cleaner: keepalive.NewCleaner(), pools: map[time.Duration]*local.Pool{}, isolated: map[*local.Pool]struct{}{}, empty: make(chan struct{}),
 	}
 	c.logs.Omitted, c.traces.Omitted = c.logsOmitted, c.tracesOmitted

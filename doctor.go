@@ -57,9 +57,7 @@ const rehearsalTTL = 3 * time.Second
 // The error matches ErrUnavailable where the store does not answer; with it comes what was found
 // until then. What is wrong with a store that answers is no error: look at Report.Worst.
 func (c *Client) Doctor(ctx context.Context, o ...DoctorOption) (*Report, error) {
-	usual := settings{ttl: c.opts.TTL, grace: c.opts.Grace}
-	_ = usual.check(c.traits) // as New has checked; it fills in the grace
-	exam := driver.Exam{TTL: usual.ttl, Grace: usual.grace}
+	exam := driver.Exam{TTL: c.opts.TTL, Grace: c.defaults.want.Grace}
 	for _, choose := range o {
 		choose(&exam)
 	}
@@ -68,7 +66,7 @@ func (c *Client) Doctor(ctx context.Context, o ...DoctorOption) (*Report, error)
 	if c.anyTTL {
 		store.Usual = defaultTTL
 	}
-	if gave, ok := c.gave.Load(usual.ttl); ok {
+	if gave, ok := c.gave.Load(c.opts.TTL); ok {
 		store.Kept = gave.(time.Duration)
 	}
 	found, err := store.Examine(ctx, exam, c.rehearse)

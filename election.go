@@ -35,7 +35,7 @@ func (l Leader) equal(other Leader) bool {
 // Election returns the election of this name. A name or choice that cannot be shows in Err.
 func (c *Client) Election(name string, o ...LockOption) *Election {
 	e := &Election{c.handle(name, o, 0)}
-	e.settings.noPassing = true // every leader has a claim of its own, so that its fence and note are to be seen
+	e.settings.want.Alone = true // every leader has a claim of its own, so that its fence and note are to be seen
 	return e
 }
 
@@ -57,7 +57,7 @@ func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) err
 			return err
 		}
 		err := do(ctx, work, func(ctx context.Context) (_ *Lease, err error) {
-			lease, err = e.lock(ctx, "lead", mutexShape, false)
+			lease, err = lock(ctx, "lead", mutexShape, false, &e.handle)
 			return lease, err
 		})
 		if lease == nil {

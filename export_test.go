@@ -28,7 +28,9 @@ func GiveUpInTheMomentOfItsGrant(ctx context.Context, m *Mutex) error {
 	if err != nil {
 		return err
 	}
-	return p.GiveUpWhenGranted(ctx, m.request(mutexShape))
+	r := m.settings.want
+	r.Kind, r.Weight, r.Limit = mutexShape.Kind, mutexShape.Weight, mutexShape.Limit
+	return p.GiveUpWhenGranted(ctx, r)
 }
 
 // Locked reports whether somebody keeps the mutex for which the end of a lease waits: others may have it for a moment.

@@ -25,17 +25,18 @@ type handle struct {
 // handle makes the handle of a lock; one that cannot be carries its error. needs is what the store
 // must have for it.
 func (c *Client) handle(name string, options []LockOption, needs Feature) handle {
-	h := handle{client: c, name: name, settings: settings{ttl: c.opts.TTL}}
-	for _, o := range options {
-		o(&h.settings)
-	}
-	if h.settings.grace == 0 {
-		h.settings.grace = c.opts.Grace
-	}
+	h := handle{client: c, name: name, settings: c.defaults}
 	err := lockname.Check(name)
-	if err == nil {
-		err = h.settings.check(c.traits)
+	if len(options) > 0 {
+		h.settings = c.opts.settings()
+		for _, o := range options {
+			o(&h.settings)
+		}
+		if err == nil {
+			err = h.settings.check(c.traits)
+		}
 	}
+	h.settings.want.Name = name
 	if missing := needs &^ c.traits.Has(); err == nil && missing != 0 {
 		err = fmt.Errorf("this store has no such locks (%v): %w", missing, errors.ErrUnsupported)
 	}
@@ -57,10 +58,10 @@ func clip(name string) string {
 // time than it is asked for, beyond what its traits say, which does not go with the grace that was
 // chosen. That is known once a session was opened.
 func (h *handle) why() error {
-	if h.err != nil || h.settings.anyGrace {
+	if h.err != nil || h.settings.want.AnyGrace {
 		return h.err
 	}
-	if valid, known := h.client.gave.Load(h.settings.ttl); known && h.settings.grace > local.LongestGiven(valid.(time.Duration)) {
+	if valid, known := h.client.gave.Load(h.settings.ttl); known && h.settings.want.Grace > local.LongestGiven(valid.(time.Duration)) {
 		return &Error{Op: "lock", Name: h.name, Err: local.NoSuchGrace(valid.(time.Duration))}
 	}
 	return nil
@@ -72,69 +73,66 @@ var (
 	readShape  = local.Shape{Kind: driver.Read, Weight: 1, Limit: driver.All}
 )
 
-// lock waits for a lease of the given shape, or with try does not wait.
-func (h *handle) lock(ctx context.Context, op string, s local.Shape, try bool) (*Lease, error) {
-	if h.err != nil {
-		return nil, h.err
+// lock waits for a lease of all handles, or with try does not wait. They are taken one after the
+// other: while it waits for one, those that it has can be lost. Then it begins again.
+func lock(ctx context.Context, op string, s local.Shape, try bool, handles ...*handle) (l *Lease, err error) {
+	first := handles[0]
+	if first.err != nil {
+		return nil, first.err
 	}
-	ctx, wait := h.trace(ctx, op, s.Kind)
-	bound, stop := h.bound()
-	defer stop()
-	for {
-		got, err := h.take(ctx, bound, s, try)
-		if err != nil {
-			err = &Error{Op: op, Name: h.name, Err: err}
-			wait.end(ctx, nil, err)
-			return nil, err
+	var wait tracedWait
+	if first.client.opts.Tracer != nil {
+		ctx, wait = first.trace(ctx, op, s.Kind)
+	}
+	var bound <-chan time.Time // fires when the option Wait says that it has been long enough
+	if d := first.settings.want.Wait; d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		bound = t.C
+	}
+	parent := leaseOf(ctx)
+	for l == nil && err == nil {
+		var one [1]held
+		holds := one[:0]
+		for _, h := range handles {
+			got, why := h.take(ctx, parent, bound, s, try)
+			if why != nil {
+				err = &Error{Op: op, Name: h.name, Err: why}
+				decline(ctx, holds, nil)
+				break
+			}
+			holds = append(holds, got)
 		}
-		if l := newLease(ctx, h.client, op, h.name, got); l != nil {
-			wait.end(ctx, l, nil)
-			return l, nil
+		if err == nil {
+			l = newLease(ctx, parent, first.client, first.name, holds)
 		}
 	}
+	if wait.tracer != nil {
+		wait.end(ctx, l, err)
+	}
+	return l, err
 }
 
-// bound returns a channel that fires when the option Wait says that it has been long enough.
-func (h *handle) bound() (fires <-chan time.Time, stop func() bool) {
-	if !h.settings.bounded || h.settings.wait == 0 {
-		return nil, func() bool { return true }
-	}
-	t := time.NewTimer(h.settings.wait)
-	return t.C, t.Stop
-}
-
-// take is lock without the lease around it.
-func (h *handle) take(ctx context.Context, bound <-chan time.Time, s local.Shape, try bool) (held, error) {
+// take is lock of one handle, without the lease around it. parent is the lease whose context ctx
+// descends from, or nil.
+func (h *handle) take(ctx context.Context, parent *lease, bound <-chan time.Time, s local.Shape, try bool) (held, error) {
 	if ctx.Err() != nil {
 		return held{}, fault.Context(ctx)
 	}
-	again, err := h.reenter(ctx, s)
-	if err != nil {
-		return held{}, err
-	}
-	if again != nil {
-		return *again, nil
+	r := h.settings.want
+	r.Kind, r.Weight, r.Limit = s.Kind, s.Weight, s.Limit
+	r.Try, r.Bound = r.Try || try, bound
+	if parent != nil {
+		if again, err := h.reenter(parent, &r); again.Hold != nil || err != nil {
+			return again, err
+		}
 	}
 	p, err := h.client.pool(h.settings.ttl, h.settings.isolated) // an isolated one is for one claim
 	if err != nil {
 		return held{}, err
 	}
-	r := h.request(s)
-	r.Try, r.Bound, r.Wait = try || h.settings.bounded && h.settings.wait == 0, bound, h.settings.wait
 	hold, err := p.Wait(ctx, r)
-	if err != nil {
-		return held{}, err
-	}
-	return held{Hold: hold, pool: p, name: h.name, kind: s.Kind}, nil
-}
-
-// request is what a goroutine wants of the lock.
-func (h *handle) request(s local.Shape) local.Request {
-	c := &h.settings
-	s.Note = c.note
-	return local.Request{
-		Name: h.name, Shape: s, Grace: c.grace, AnyGrace: c.anyGrace, MinHold: c.minHold, MaxHold: c.maxHold, Alone: c.noPassing,
-	}
+	return held{Hold: hold, pool: p, name: h.name, kind: s.Kind}, err
 }
 
 // do runs fn under the lease that lock returns. See Mutex.Do.

@@ -26,7 +26,6 @@ type Lease struct{ *lease }
 // for long, which is watched for being dropped.
 type lease struct {
 	client *Client
-	op     string
 	name   string          // for people: the first one
 	place  [3]uintptr      // where Lock was called, behind at most two functions of this package
 	values context.Context //nolint:containedctx // for the values of the lease's own
@@ -71,14 +70,14 @@ func leaseOf(ctx context.Context) *lease {
 
 // newLease makes the lease of what was granted just now. It gives that back and returns nil if this
 // goroutine was stopped between a grant and now, for so long that a hold is over or nearly so.
-func newLease(ctx context.Context, c *Client, op, name string, holds ...held) *Lease {
-	l := &Lease{&lease{client: c, op: op, name: name, values: ctx, parent: leaseOf(ctx), since: c.clock.Now()}}
+func newLease(ctx context.Context, parent *lease, c *Client, name string, holds []held) *Lease {
+	l := &Lease{&lease{client: c, name: name, values: ctx, parent: parent, since: c.clock.Now()}}
 	l.young = l
 	l.holds = append(l.single[:0], holds...)
 	runtime.Callers(3, l.place[:])
 	good := true
 	for _, h := range l.holds {
-		good = h.Begin(l.onLine(), l.since) && good
+		good = h.Begin((*onLine)(l.lease), l.since) && good
 	}
 	if !good {
 		l.mu.Lock()

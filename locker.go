@@ -67,7 +67,7 @@ func newLocker(h *handle, s local.Shape, policy func(error)) sync.Locker {
 func (k *locker) Lock() {
 	ctx := context.Background() // without an end, and of no holder
 	for {
-		lease, err := k.lock(ctx, "lock", k.shape, false)
+		lease, err := lock(ctx, "lock", k.shape, false, k.handle)
 		if err != nil {
 			k.policy(err)
 			keepalive.Rest(ctx, time.Second)

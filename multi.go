@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 // Multi is several mutexes that are held together or not at all.
@@ -17,8 +14,7 @@ import (
 // together: the names are renewed by one request, as all locks of a client with one TTL are, and
 // given back side by side, after a Release and after a Lock that failed.
 type Multi struct {
-	client  *Client
-	handles []handle
+	handles []*handle
 	err     error
 }
 
@@ -27,13 +23,13 @@ type Multi struct {
 func (c *Client) Multi(names []string, o ...LockOption) *Multi {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
-	m := &Multi{client: c}
+	m := &Multi{}
 	for _, name := range slices.Compact(sorted) {
 		h := c.handle(name, o, 0)
 		if m.err == nil {
 			m.err = h.err
 		}
-		m.handles = append(m.handles, h)
+		m.handles = append(m.handles, &h)
 	}
 	if len(m.handles) == 0 {
 		m.err = &Error{Op: "lock", Err: errors.New("no names: want at least one")}
@@ -44,9 +40,9 @@ func (c *Client) Multi(names []string, o ...LockOption) *Multi {
 // Err returns why these names cannot be locked, or nil.
 func (m *Multi) Err() error {
 	err := m.err
-	for i := range m.handles {
+	for _, h := range m.handles {
 		if err == nil {
-			err = m.handles[i].why()
+			err = h.why()
 		}
 	}
 	return err
@@ -69,34 +65,5 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	first := &m.handles[0]
-	ctx, wait := first.trace(ctx, op, driver.Mutex)
-	bound, stop := first.bound()
-	defer stop()
-	for { // while it waits for one name, those that it has can be lost: then it begins again
-		holds, name, err := m.take(ctx, bound, try)
-		if err != nil {
-			err = &Error{Op: op, Name: name, Err: err}
-			wait.end(ctx, nil, err)
-			return nil, err
-		}
-		if l := newLease(ctx, m.client, op, first.name, holds...); l != nil {
-			wait.end(ctx, l, nil)
-			return l, nil
-		}
-	}
-}
-
-// take takes the names one after the other. It returns the name that could not be had.
-func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (holds []held, name string, err error) {
-	for i := range m.handles {
-		h := &m.handles[i]
-		got, err := h.take(ctx, bound, mutexShape, try)
-		if err != nil {
-			decline(ctx, holds, nil)
-			return nil, h.name, err
-		}
-		holds = append(holds, got)
-	}
-	return holds, "", nil
+	return lock(ctx, op, mutexShape, try, m.handles...)
 }

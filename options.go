@@ -101,14 +101,14 @@ func (o *Options) chosen() (opts Options, _ error) {
 	return opts, nil
 }
 
-// withDefaults returns o with its defaults, or an error that says what cannot be.
-func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
-	opts, err := o.chosen()
-	if err != nil {
-		return opts, err
+// withDefaults returns o with its defaults, and the settings of a lock without options, or an error
+// that says what cannot be.
+func (o *Options) withDefaults(traits driver.Traits) (opts Options, s settings, err error) {
+	if opts, err = o.chosen(); err != nil {
+		return opts, s, err
 	}
 	if missing := opts.Require &^ traits.Has(); missing != 0 {
-		return opts, fmt.Errorf("interlock: this store lacks what Options.Require asks for: %v", missing)
+		return opts, s, fmt.Errorf("interlock: this store lacks what Options.Require asks for: %v", missing)
 	}
 	if opts.TTL == 0 {
 		opts.TTL = max(defaultTTL, traits.MinTTL)
@@ -125,8 +125,14 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	settings := settings{ttl: opts.TTL, grace: opts.Grace}
-	return opts, settings.check(traits)
+	s = opts.settings()
+	err = s.check(traits)
+	return opts, s, err
+}
+
+// settings are those of a lock before its options and check.
+func (o *Options) settings() settings {
+	return settings{ttl: o.TTL, want: local.Request{Grace: o.Grace}}
 }
 
 // LockOption is one choice for one lock.
@@ -134,16 +140,11 @@ type LockOption func(*settings)
 
 // settings are the choices for one lock.
 type settings struct {
-	ttl, grace       time.Duration
-	ownTTL, ownGrace bool          // by an option of the lock
-	anyGrace         bool          // it is a default
-	wait             time.Duration // valid with bounded
-	bounded          bool
-	minHold, maxHold time.Duration
+	want             local.Request // of each Lock, but for its kind, its weight and its limit
+	ttl              time.Duration
+	ownTTL, ownGrace bool // by an option of the lock
 	isolated         bool
 	reentrant        bool
-	note             string
-	noPassing        bool
 
 	err error // the first impossible choice
 }
@@ -152,7 +153,7 @@ type settings struct {
 // store has not answered by then. Wait(0) tries once and does not wait.
 func Wait(d time.Duration) LockOption {
 	return func(s *settings) {
-		s.wait, s.bounded = d, true
+		s.want.Wait, s.want.Try = d, d == 0
 		if d < 0 {
 			s.refuse(fmt.Errorf("wait of %v: want 0 or a positive duration", d))
 		}
@@ -175,7 +176,7 @@ func TTL(d time.Duration) LockOption {
 // room for the store's answer and for two renewals.
 func Grace(d time.Duration) LockOption {
 	return func(s *settings) {
-		s.grace, s.ownGrace = d, true
+		s.want.Grace, s.ownGrace = d, true
 		if d <= 0 {
 			s.refuse(fmt.Errorf("grace of %v: want a positive duration", d))
 		}
@@ -186,7 +187,7 @@ func Grace(d time.Duration) LockOption {
 // finish faster than clocks agree. Release returns at once; Shutdown and Close wait for it.
 func MinHold(d time.Duration) LockOption {
 	return func(s *settings) {
-		s.minHold = d
+		s.want.MinHold = d
 		if d < 0 {
 			s.refuse(fmt.Errorf("minimum hold of %v: want 0 or a positive duration", d))
 		}
@@ -197,7 +198,7 @@ func MinHold(d time.Duration) LockOption {
 // context ends a grace earlier, with ErrLost wrapping ErrMaxHold.
 func MaxHold(d time.Duration) LockOption {
 	return func(s *settings) {
-		s.maxHold = d
+		s.want.MaxHold = d
 		if d <= 0 {
 			s.refuse(fmt.Errorf("maximum hold of %v: want a positive duration", d))
 		}
@@ -218,7 +219,7 @@ func Reentrant() LockOption { return func(s *settings) { s.reentrant = true } }
 // Note is shown to people who ask who holds the lock, and why. At most 256 bytes.
 func Note(note string) LockOption {
 	return func(s *settings) {
-		s.note = note
+		s.want.Note = note
 		if len(note) > 256 || !utf8.ValidString(note) {
 			s.refuse(fmt.Errorf("note of %d bytes: want at most 256 bytes of UTF-8", len(note)))
 		}
@@ -243,18 +244,17 @@ func (s *settings) check(t driver.Traits) error {
 		}
 		return fmt.Errorf("TTL of %v: this store wants %s", s.ttl, wants)
 	}
-	if s.grace == 0 {
-		s.anyGrace = true
-		s.grace = min(max(s.ttl/10, minGrace), local.LongestGrace(s.ttl))
+	w, longest := &s.want, local.LongestGrace(s.ttl)
+	if w.Grace == 0 {
+		w.Grace, w.AnyGrace = min(max(s.ttl/10, minGrace), longest), true
 	}
-	if longest := local.LongestGrace(s.ttl); s.grace < minGrace || s.grace > longest {
-		return fmt.Errorf("grace of %v with a TTL of %v: want %v ≤ grace ≤ TTL/3 = %v, or there is no time left to renew", s.grace, s.ttl, minGrace, longest)
-	}
-	if s.maxHold > 0 && s.maxHold <= s.grace {
-		return fmt.Errorf("maximum hold of %v with a grace of %v: want it longer, because the lease's context ends a grace before it", s.maxHold, s.grace)
-	}
-	if s.maxHold > 0 && s.minHold > s.maxHold {
-		return fmt.Errorf("minimum hold of %v above the maximum of %v", s.minHold, s.maxHold)
+	switch {
+	case w.Grace < minGrace || w.Grace > longest:
+		return fmt.Errorf("grace of %v with a TTL of %v: want %v ≤ grace ≤ TTL/3 = %v, or there is no time left to renew", w.Grace, s.ttl, minGrace, longest)
+	case w.MaxHold > 0 && w.MaxHold <= w.Grace:
+		return fmt.Errorf("maximum hold of %v with a grace of %v: want it longer, because the lease's context ends a grace before it", w.MaxHold, w.Grace)
+	case w.MaxHold > 0 && w.MinHold > w.MaxHold:
+		return fmt.Errorf("minimum hold of %v above the maximum of %v", w.MinHold, w.MaxHold)
 	}
 	return nil
 }

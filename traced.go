@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/internal/clock"
 )
 
-// tracedWait is a wait of which the tracer is told, if there is one.
+// tracedWait is a wait of which the tracer is told.
 type tracedWait struct {
 	tracer  Tracer
 	clock   *clock.Clock
@@ -19,18 +19,12 @@ type tracedWait struct {
 // trace tells the tracer that a wait starts, and returns the tracer's context.
 func (h *handle) trace(ctx context.Context, op string, k driver.Kind) (context.Context, tracedWait) {
 	t := h.client.opts.Tracer
-	if t == nil {
-		return ctx, tracedWait{}
-	}
 	w := tracedWait{t, h.client.clock, WaitStart{op, h.name, k}, h.client.clock.Now()}
 	return waitStarts(ctx, t, w.what), w
 }
 
 // end tells it how the wait ended. ctx is the tracer's.
 func (w *tracedWait) end(ctx context.Context, l *Lease, err error) {
-	if w.tracer == nil {
-		return
-	}
 	d := WaitEnd{Op: w.what.Op, Name: w.what.Name, Kind: w.what.Kind, Err: err}
 	if l == nil {
 		d.Waited, d.Result = w.clock.Since(w.started), resultOf(ctx, err)
