@@ -19,7 +19,11 @@ const (
 func Suspended(known time.Duration) time.Duration {
 	var low, high time.Duration
 	for range 5 {
-		before, boot, after := read(clockMonotonic), read(clockBoottime), read(clockMonotonic)
+		var at [3]syscall.Timespec
+		for i, clock := range [3]uintptr{clockMonotonic, clockBoottime, clockMonotonic} { // none of them can fail
+			_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&at[i])), 0)
+		}
+		before, boot, after := time.Duration(at[0].Nano()), time.Duration(at[1].Nano()), time.Duration(at[2].Nano())
 		if low, high = boot-after, boot-before; high-low < 50*time.Microsecond {
 			break
 		}
@@ -28,12 +32,4 @@ func Suspended(known time.Duration) time.Duration {
 		return high
 	}
 	return known
-}
-
-func read(id uintptr) time.Duration {
-	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
-		return 0
-	}
-	return time.Duration(ts.Nano())
 }

@@ -64,7 +64,7 @@ func (p *Pool) begin(call *lazyctx.Context, c *claim, now clock.Instant) (joined
 	if err != nil {
 		return false, err
 	}
-	bound := keepalive.OneTry(p.patienceOf(first, now).Sub(now), p.Patience)
+	bound := keepalive.OneTry(p.patienceOf(first, now), p.Patience)
 	if first.Try {
 		bound = min(bound, tryPatience)
 	}

@@ -85,7 +85,7 @@ func (c *claim) until(grace time.Duration) clock.Instant {
 // fresh reports whether there is trust enough for a lease of this grace: one that has less than a
 // grace left would be lost before anything could be done with it.
 func (c *claim) fresh(grace time.Duration, now clock.Instant) bool {
-	return c.until(grace).Sub(now) >= grace
+	return c.until(2*grace) >= now
 }
 
 // describe is a claim of this client as people see it.

@@ -16,19 +16,19 @@ type patience struct {
 	at    clock.Instant // when it fires; Never when it does not run
 }
 
-// patienceOf is the moment at which w will have borne the store's silence for long enough; it
-// begins now if it has not yet. A try bears less, silence or not: it stands behind others who ask.
-func (p *Pool) patienceOf(w *waiter, now clock.Instant) clock.Instant {
-	end := max(w.since, p.silence.Since(now)).Add(p.Patience)
+// patienceOf is for how long w will bear the store's silence, which begins now if it has not yet. A
+// try bears less, silence or not: it stands behind others that ask.
+func (p *Pool) patienceOf(w *waiter, now clock.Instant) time.Duration {
+	left := p.Patience - time.Duration(now-max(w.since, p.silence.Since(now)))
 	if w.Try && !w.asks {
-		end = min(end, w.since.Add(tryPatience))
+		left = min(left, tryPatience-time.Duration(now-w.since))
 	}
-	return end
+	return left
 }
 
 // expectPatience makes sure that the timer fires for w, who has not left its line at now.
 func (p *Pool) expectPatience(w *waiter, now clock.Instant) {
-	if end := p.patienceOf(w, now); end < p.patience.at {
+	if end := now.Add(p.patienceOf(w, now)); end < p.patience.at {
 		p.setPatience(end, now)
 	}
 }
@@ -48,13 +48,13 @@ func (p *Pool) impatient() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.patience.at = clock.Never
-	next, waiting := now.Add(p.Patience), 0
+	next, waiting := p.Patience, 0
 	for _, l := range p.lines {
 		over := false
 		for w := l.waiters.first; w != nil; {
 			after := w.next
-			if end := p.patienceOf(w, now); now < end {
-				next = min(next, end)
+			if left := p.patienceOf(w, now); left > 0 {
+				next = min(next, left)
 				waiting++
 			} else {
 				why, in := fault.Unavailable(p.silence.Err()), p.Patience
@@ -72,7 +72,7 @@ func (p *Pool) impatient() {
 		}
 	}
 	if waiting > 0 {
-		p.setPatience(next, now)
+		p.setPatience(now.Add(next), now)
 	}
 }
 
