@@ -46,9 +46,9 @@ type claim struct {
 	retired bool   // a request that deletes the key had no answer, and may still arrive
 	first   entry  // the first of the line when the claim was last seen not to hold
 
-	deep    bool               // so many are before it that it watches only the last of them
-	before  rowline.Subscription        // that watch, or nil
-	unwatch context.CancelFunc // ends it
+	deep    bool                 // so many are before it that it watches only the last of them
+	before  rowline.Subscription // that watch, or nil
+	unwatch context.CancelFunc   // ends it
 }
 
 // mark is the key by which drivers of this namespace say that the claim is broken.
