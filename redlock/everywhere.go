@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"math/bits"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/redisconn"
@@ -15,11 +16,7 @@ import (
 func (d *Driver) everywhere(
 	ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error, undecided func(missing int) bool,
 ) (*tally, error) {
-	type reply struct {
-		n   *node
-		v   any
-		err error
-	}
+	var ended atomic.Bool
 	t, since, replies := &tally{}, time.Now(), make(chan reply, len(d.nodes))
 	for _, n := range d.nodes {
 		c, wanted := call(n)
@@ -28,10 +25,10 @@ func (d *Driver) everywhere(
 		}
 		t.give(n)
 		n.give(order{call: c, since: since, until: since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
-			if err == nil && time.Since(since) < stragglerWait {
-				n.late.Store(false)
+			r := reply{n, v, err, time.Since(since) < stragglerWait}
+			if replies <- r; ended.Load() {
+				r.heard()
 			}
-			replies <- reply{n, v, err}
 		}})
 	}
 	late := time.NewTimer(time.Hour)
@@ -39,6 +36,7 @@ func (d *Driver) everywhere(
 	for majority := false; d.matters(t, undecided); {
 		select {
 		case r := <-replies:
+			r.heard()
 			if r.err == nil {
 				r.err = answer(r.n, r.v)
 			}
@@ -54,10 +52,31 @@ func (d *Driver) everywhere(
 				}
 			}
 		case <-ctx.Done():
+			ended.Store(true)
 			return &tally{}, ctx.Err()
 		}
 	}
+	ended.Store(true)
+	for len(replies) > 0 { // what they say is not looked at, so their masters count as those that have said nothing
+		r := <-replies
+		r.heard()
+	}
 	return t, nil
+}
+
+// reply is what a master has answered to a question to all.
+type reply struct {
+	n      *node
+	v      any
+	err    error
+	inTime bool
+}
+
+// heard notes that a master is waited for again, if it has answered in time.
+func (r reply) heard() {
+	if r.err == nil && r.inTime {
+		r.n.late.Store(false)
+	}
 }
 
 // matters reports whether everywhere waits for an answer that is missing.
