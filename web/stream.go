@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -45,13 +44,9 @@ func jsonMessage(event string, v any) (*message, error) {
 // streams serve viewers, as many as there may be.
 type streams struct {
 	limit     *limiter
-	ctx       context.Context //nolint:containedctx // ends with the handler
+	life      *hub.Life // ends the streams
 	log       *slog.Logger
 	authorize func(*http.Request) (Principal, error)
-}
-
-func newStreams(most int, ctx context.Context, log *slog.Logger, authorize func(*http.Request) (Principal, error)) *streams {
-	return &streams{limit: newLimiter(most), ctx: ctx, log: log, authorize: authorize}
 }
 
 // serve sends server-sent events until the viewer goes, does not read, or may look no more. follow
@@ -90,7 +85,7 @@ func (t *streams) serve(
 		select {
 		case <-r.Context().Done():
 			return nil
-		case <-t.ctx.Done():
+		case <-t.life.Context().Done():
 			return nil
 		case <-rested:
 			rested = nil

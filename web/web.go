@@ -40,7 +40,7 @@ func New(stores []Store, o *Options) (*Handler, error) {
 	h.site = &site{
 		prefix: h.opts.Prefix, log: h.opts.Logger,
 		exists:  func(path string) bool { return h.routes[path] != nil },
-		streams: newStreams(h.opts.Streams, h.life.Context(), h.opts.Logger, h.opts.principal),
+		streams: &streams{limit: newLimiter(h.opts.Streams), life: h.life, log: h.opts.Logger, authorize: h.opts.principal},
 		breaker: &breaker{life: h.life, log: h.opts.Logger},
 	}
 	for _, s := range stores {
