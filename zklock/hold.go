@@ -24,22 +24,24 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 			return err
 		}
 	}
-	if s.held(c) {
+	change := s.held(c)
+	if change == 0 {
 		return nil
 	}
 	return errors.Join(fmt.Errorf("change %#x of the ensemble is beyond %#x, the last that a token can be made of: move to an ensemble with fresh data, and see that tokens "+
-		"at the resources begin anew: %w", c.czxid, int64(maxZxid), driver.ErrUnable), s.deny(ctx, c))
+		"at the resources begin anew: %w", change, int64(maxZxid), driver.ErrUnable), s.deny(ctx, c))
 }
 
-// held records that c is held, if it waits. It reports whether its token is within the range.
-func (s *session) held(c *claim) bool {
+// held records that c is held, if it waits. If no token can be made of the change that made its
+// node, it returns that instead, and 0 otherwise.
+func (s *session) held(c *claim) (change int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case c.state != waiting: // it has ended since
-		return true
+		return 0
 	case c.Kind.Exclusive() && c.czxid > maxZxid:
-		return false
+		return c.czxid
 	}
 	c.state = held
 	c.wake.Give()
@@ -47,7 +49,7 @@ func (s *session) held(c *claim) bool {
 	if !c.watched {
 		s.watchHeld()
 	}
-	return true
+	return 0
 }
 
 // takeLeases has c leave the line and hold, by one transaction. No claim can come ahead of it any
@@ -93,9 +95,8 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, reads []*zk
 	return fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.leases, driver.ErrNotSent)
 }
 
-// deny takes c out of line again, which cannot be held now and does not wait. It has no node from the
-// moment at which they are being removed: whoever looks after the session's claims meanwhile would
-// have their going told, and that would be a loss.
+// deny takes c out of line again, which cannot be held now and does not wait. It has no nodes while
+// they are being removed: check would watch them, and their removal would be a loss.
 func (s *session) deny(ctx context.Context, c *claim) error {
 	s.mu.Lock()
 	s.unwatchOwn(c)
@@ -105,7 +106,7 @@ func (s *session) deny(ctx context.Context, c *claim) error {
 	err := s.remove(ctx, nodes)
 	if err != nil {
 		s.mu.Lock()
-		c.nodes, c.state = nodes, was // they may stand there
+		c.nodes, c.state = nodes, was // they may be there still
 		s.mu.Unlock()
 	}
 	return err
