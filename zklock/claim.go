@@ -107,6 +107,12 @@ func (c *claim) line(reads []*zk.Call) ([]place, error) {
 	return semaphoreOf(c.top, reads[0].Children, reads[1].Children, reads[0].Stat.Czxid), nil
 }
 
+// lineWithout is line without the places of some nodes.
+func (c *claim) lineWithout(reads []*zk.Call, nodes map[string]bool) ([]place, error) {
+	line, err := c.line(reads)
+	return slices.DeleteFunc(line, func(p place) bool { return nodes[p.nodes[0]] }), err
+}
+
 // find returns the claim's place by its prefix, or -1.
 func (c *claim) find(line []place) int {
 	return slices.IndexFunc(line, func(p place) bool { return strings.HasPrefix(path.Base(p.nodes[0]), c.prefix) })

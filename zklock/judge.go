@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"slices"
 
 	"github.com/interlock-go/interlock/internal/zk"
 )
@@ -20,11 +19,10 @@ import (
 func (s *session) judge(ctx context.Context, c *claim, reads []*zk.Call) error {
 	junk := map[string]bool{} // nodes that belong to no session
 	for reads != nil {
-		line, err := c.line(reads)
+		line, err := c.lineWithout(reads, junk)
 		if err != nil {
 			return err
 		}
-		line = slices.DeleteFunc(line, func(p place) bool { return junk[p.nodes[0]] })
 		at, stands := s.locate(c, line)
 		if !stands {
 			return nil
@@ -43,9 +41,9 @@ func (s *session) judge(ctx context.Context, c *claim, reads []*zk.Call) error {
 		case hold:
 			return s.hold(ctx, c)
 		case len(asked) > 1:
-			reads, err = s.judgeParts(ctx, c, asked)
+			reads, err = s.judgeParts(ctx, c, asked, junk)
 		case asked[0].Err == nil && asked[0].Stat.Owner == 0:
-			junk[line[ahead].nodes[0]] = true
+			junk[asked[0].Asked()] = true
 		default:
 			reads, err = s.judgeAhead(ctx, c, asked[0])
 		}
@@ -100,8 +98,8 @@ func (s *session) observe(ctx context.Context, c *claim, line []place, at, ahead
 
 // judgeParts goes on when both parts of a semaphore were read and watched. It returns the line by
 // which c is to be judged again, or nil.
-func (s *session) judgeParts(ctx context.Context, c *claim, asked []*zk.Call) (again []*zk.Call, err error) {
-	line, err := c.line(asked)
+func (s *session) judgeParts(ctx context.Context, c *claim, asked []*zk.Call, junk map[string]bool) (again []*zk.Call, err error) {
+	line, err := c.lineWithout(asked, junk)
 	if err != nil {
 		return nil, err
 	}

@@ -104,3 +104,22 @@ func TestTheOneAheadMayNotBeRead(t *testing.T) {
 	do(t, owner, zk.Delete(hidden.Path, -1))
 	storetest.Asks(t, s, storetest.Mutex("mixed"), true)
 }
+
+// A node of no session among those that wait for permits is in nobody's way, and those that hold
+// stay in the way of others.
+func TestJunkInTheLineOfASemaphore(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	for _, node := range []string{"/seat", "/seat/locks", "/seat/locks/lock-0000000000"} {
+		do(t, hand, zk.Create(node, nil, zk.Persistent, zk.Anyone))
+	}
+	mine, next := permit("seat", 1, 1), permit("seat", 1, 1)
+	storetest.Asks(t, s, mine, true)
+	storetest.Asks(t, other, next, false)
+	storetest.Leaves(t, s, mine, true)
+	storetest.Awaits(t, other, next)
+	storetest.Leaves(t, other, next, true)
+}
