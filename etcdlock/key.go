@@ -12,7 +12,7 @@ import (
 
 // Keys, behind the namespace:
 //
-//	NAME/LEASE       a claim of the session of this lease, in hexadecimal as package concurrency writes it
+//	NAME/LEASE       a claim of the session of this lease, in hexadecimal as by package concurrency
 //	NAME/LEASE-1     the session's second claim of the name at a time, and so on
 //	interlock:sessions/LEASE       who the session is
 //	interlock:sessions/LEASE/CLAIM a mark: an operator has broken this claim

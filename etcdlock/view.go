@@ -47,8 +47,8 @@ type views struct {
 
 var errNoWatch = fmt.Errorf("etcdlock: %w: nothing can be watched", driver.ErrNotSent)
 
-// Subscribe implements rowline.Notifier. It subscribes to nothing: Listen tells how the claim stands by
-// then.
+// Subscribe implements rowline.Notifier. It subscribes to nothing: Listen tells how the claim
+// stands by then.
 func (vs *views) Subscribe(c *rowline.Claim) rowline.Subscription {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

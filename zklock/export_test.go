@@ -25,8 +25,8 @@ var Faulty = faulty
 // Many says how many names are many for the doctor.
 func Many(d driver.Driver, n int) { d.(*Driver).many = n }
 
-// Denying takes a claim out of line as a try that came too late. Once the servers are asked it calls
-// asked, with what looks at the claims that the session has.
+// Denying takes a claim out of line as a try that came too late. Once the servers are asked it
+// calls asked, with what looks at the claims that the session has.
 func Denying(ctx context.Context, of driver.Session, id string, asked func(check func(context.Context) error)) error {
 	s := of.(*session)
 	s.mu.Lock()

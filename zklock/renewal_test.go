@@ -102,8 +102,8 @@ func TestZ17_ALeaderAlone(t *testing.T) {
 	renews(t, s)
 }
 
-// A session looks at its claims while one of them, a try that came too late, is taken out of line again: it leaves that one alone,
-// whose node is going.
+// A session looks at its claims while one of them, a try that came too late, is taken out of line
+// again: it leaves that one alone, whose node is going.
 func TestALookLeavesAloneWhatIsDenied(t *testing.T) {
 	t.Parallel()
 	s := servertest.ZooKeeper(t)

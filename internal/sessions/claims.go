@@ -21,8 +21,8 @@ func (all Claims[C]) Of(id string, fresh func() C) C {
 	return c
 }
 
-// Leaving returns the claim of an ID, marked as leaving. If there is none it is made by fresh, since
-// it may be released all the same, but not added if the session is over.
+// Leaving returns the claim of an ID, marked as leaving. If there is none it is made by fresh,
+// since it may be released all the same, but not added if the session is over.
 func (all Claims[C]) Leaving(id string, over bool, fresh func() C) C {
 	c, known := all[id]
 	if !known {

@@ -27,8 +27,8 @@ func (u *Underway) Error() string { return u.Cause.Error() }
 // Unwrap returns the cause.
 func (u *Underway) Unwrap() error { return u.Cause }
 
-// Landing returns a channel that is closed when the call under way is over, or nil if there is none.
-// The mutex is held.
+// Landing returns a channel that is closed when the call under way is over, or nil if there is
+// none. The mutex is held.
 func (f *Flight) Landing() <-chan struct{} {
 	if !f.under {
 		return nil
@@ -76,8 +76,8 @@ func (f *Flight) begin(mu sync.Locker) <-chan struct{} {
 	return landing
 }
 
-// Aside makes a call in a goroutine of its own, bounded by the timeout. When ctx ends Aside returns,
-// and the call goes on.
+// Aside makes a call in a goroutine of its own, bounded by the timeout. When ctx ends Aside
+// returns, and the call goes on.
 func Aside(ctx context.Context, timeout time.Duration, call func(ctx context.Context) error) error {
 	done, over := make(chan error, 1), make(chan struct{})
 	go func() { //nolint:contextcheck // the call outlives its caller

@@ -17,8 +17,8 @@ func (l limit) Deadline() (time.Time, bool) { return l.at, true }
 // AfterFunc spares package context a goroutine that watches a context which is not its own.
 func (l limit) AfterFunc(f func()) func() bool { return context.AfterFunc(l.Context, f) }
 
-// Within returns ctx with a deadline for one command. It has no timer: the context does not end then,
-// the command does.
+// Within returns ctx with a deadline for one command. It has no timer: the context does not end
+// then, the command does.
 func Within(ctx context.Context, d time.Duration) context.Context {
 	return limit{ctx, time.Now().Add(d)}
 }
