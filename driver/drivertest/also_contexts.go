@@ -86,7 +86,7 @@ func tryBesideStalled(w *world, st Staller, b *actor, waits driver.Claim) {
 	renew := w.start(func() { _, _ = call(w.ctx, b, b.s.Renew, nil) }) // whatever became of it
 	w.sleep(5 * time.Millisecond)
 	during("beside a Renew that is not answered", func() {
-		b.timesOut("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, other); return err })
+		b.timesOut("Acquire", b.acquiring(other))
 		ctx, cancel := context.WithTimeout(w.ctx, time.Millisecond)
 		defer cancel()
 		_, _ = b.tryWait(ctx, waits) // all that counts is that it is back

@@ -93,7 +93,7 @@ func tryEndedContext(w *world, k kind) {
 func tryUnansweredAcquire(w *world, st Staller, way Way, k kind) {
 	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	c := queued(k.own(w.name("outcome-acquire-" + k.String())))
-	if a.unanswered(st, way, "Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err }) {
+	if a.unanswered(st, way, "Acquire", a.acquiring(c)) {
 		b.unchanged(k, c, "Acquire")
 	}
 	a.release(c)
@@ -103,7 +103,7 @@ func tryUnansweredRelease(w *world, st Staller, way Way, k kind) {
 	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	c := a.held(k.own(w.name("outcome-release-" + k.String())))
 	next := b.queue(k.rival(c.Name))
-	notSent := a.unanswered(st, way, "Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+	notSent := a.unanswered(st, way, "Release", a.releasing(c))
 	if notSent && b.state(next).Held {
 		w.fail("the error of Release says that nothing was changed, and %s was let in", w.trace.claim(next))
 	}
@@ -120,7 +120,7 @@ func tryUnansweredRequeue(w *world, st Staller, way Way, k kind) {
 	old := a.held(k.own(w.name("outcome-requeue-" + k.String())))
 	again := queued(k.own(old.Name))
 	next := b.queue(k.rival(old.Name))
-	notSent := a.unanswered(st, way, "Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, again); return err })
+	notSent := a.unanswered(st, way, "Requeue", a.requeuing(old, again))
 	if notSent && b.state(next).Held {
 		w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.trace.claim(next))
 	}

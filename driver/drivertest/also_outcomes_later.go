@@ -27,7 +27,7 @@ func tryLaterRequest(w *world, k kind) {
 	}
 	eachRequest(func(n int) bool {
 		c := queued(k.own(w.name("outcome-later-acquire-" + k.String())))
-		answered, none := notSent(n, "Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
+		answered, none := notSent(n, "Acquire", a.acquiring(c))
 		if none {
 			b.unchanged(k, c, "Acquire")
 		}
@@ -37,7 +37,7 @@ func tryLaterRequest(w *world, k kind) {
 	eachRequest(func(n int) bool {
 		c := a.held(k.own(w.name("outcome-later-release-" + k.String())))
 		next := b.queue(k.rival(c.Name))
-		answered, none := notSent(n, "Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+		answered, none := notSent(n, "Release", a.releasing(c))
 		if none && b.state(next).Held {
 			w.fail("the error of Release says that nothing was changed, and %s was let in", w.trace.claim(next))
 		}
@@ -52,7 +52,7 @@ func tryLaterRequest(w *world, k kind) {
 	eachRequest(func(n int) bool {
 		old := a.held(k.own(w.name("outcome-later-requeue-" + k.String())))
 		again, next := queued(k.own(old.Name)), b.queue(k.rival(old.Name))
-		answered, none := notSent(n, "Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, again); return err })
+		answered, none := notSent(n, "Requeue", a.requeuing(old, again))
 		if none && b.state(next).Held {
 			w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.trace.claim(next))
 		}

@@ -114,7 +114,7 @@ func tryRequeueInterrupted(w *world, k kind) {
 		old := a.held(k.own(w.name("requeue-lost")))
 		next := queued(k.own(old.Name))
 		heal := a.stalled(st, way)
-		a.timesOut("Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, next); return err })
+		a.timesOut("Requeue", a.requeuing(old, next))
 		heal()
 		a.release(old)
 		a.release(next)

@@ -116,18 +116,18 @@ func tryAfterLostReplies(w *world, k kind) {
 			b.timesOut(what, f)
 			heal()
 		}
-		lose("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, mine); return err })
+		lose("Acquire", b.acquiring(mine))
 		first := b.hold(mine)
 		if again := b.state(mine); again.Fence != first.Fence {
 			w.fail("the same claim answered token %d first and %d when asked again", first.Fence, again.Fence)
 		}
 		a.denied(k.rival(name))
-		lose("Release", func(ctx context.Context) error { _, err := b.tryRelease(ctx, mine); return err })
+		lose("Release", b.releasing(mine))
 		b.release(mine)
 		holds := a.held(k.rival(name))
 
 		waits := queued(k.own(name))
-		lose("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, waits); return err })
+		lose("Acquire", b.acquiring(waits))
 		b.queue(waits)
 		behind := c.queue(k.rival(name))
 		a.letGo(holds)

@@ -89,7 +89,7 @@ func tryTimedOut(w *world, k kind) {
 				holds = b.held(k.rival(name))
 			}
 			heal := a.stalled(st, way)
-			a.timesOut("Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
+			a.timesOut("Acquire", a.acquiring(c))
 			ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
 			_, _ = a.tryRelease(ctx, c) // a driver that knows that nothing left may answer without the store
 			cancel()
@@ -117,7 +117,7 @@ func tryReleaseLost(w *world, k kind) {
 		c := a.held(k.own(name))
 		other := a.held(k.own(w.name("release-lost-other")))
 		heal := a.stalled(st, way)
-		a.timesOut("Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+		a.timesOut("Release", a.releasing(c))
 		heal()
 		a.renewInTime(other)
 		b.free(k, name, "after the Release of a "+k.String()+" was lost and the session was renewed")

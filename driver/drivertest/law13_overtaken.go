@@ -1,10 +1,6 @@
 package drivertest
 
-import (
-	"context"
-
-	"github.com/interlock-go/interlock/driver"
-)
+import "github.com/interlock-go/interlock/driver"
 
 // An Acquire that is given up with any of its requests under way, and whose Release overtakes it.
 func tryOvertaken(w *world, k kind) {
@@ -23,10 +19,10 @@ func tryOvertaken(w *world, k kind) {
 				holds = b.held(k.rival(c.Name))
 			}
 			deliver := a.straggling(n)
-			answered = a.briefly(func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err }) == nil
+			answered = a.briefly(a.acquiring(c)) == nil
 			// A Release that waits for the answer to the Acquire, or stands behind it, is not
 			// answered now.
-			left := a.briefly(func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err }) == nil
+			left := a.briefly(a.releasing(c)) == nil
 			deliver()
 			if !left {
 				a.release(c)

@@ -50,6 +50,22 @@ func (a *actor) briefly(f func(context.Context) error) error {
 	return f(ctx)
 }
 
+// acquiring is an Acquire of c, to be made with a context that may end it; what it answers does not
+// matter.
+func (a *actor) acquiring(c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err }
+}
+
+// releasing is acquiring for Release.
+func (a *actor) releasing(c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err }
+}
+
+// requeuing is acquiring for Requeue.
+func (a *actor) requeuing(old, next driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, next); return err }
+}
+
 // eachRequest calls try with 0, 1, 2, … until it reports that the call was answered, so that it has
 // no more requests.
 func eachRequest(try func(n int) (answered bool)) {
