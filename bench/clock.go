@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/interlock-go/interlock/internal/workers/monotonic"
 )
 
 // origin ties Go's monotonic clock, which starts anew in each process and is
@@ -23,14 +23,11 @@ func calibrate() anchor {
 	tightest := time.Duration(1<<63 - 1)
 	for range 20 {
 		before := time.Now()
-		var ts unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-			panic("bench: CLOCK_MONOTONIC: " + err.Error())
-		}
+		mono := monotonic.Now()
 		width := time.Since(before)
 		if width < tightest {
 			tightest = width
-			best = anchor{at: before, mono: ts.Nano() - width.Nanoseconds()/2}
+			best = anchor{at: before, mono: int64(mono) - width.Nanoseconds()/2}
 		}
 	}
 	return best

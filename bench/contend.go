@@ -50,7 +50,7 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close(), at.close()) }()
+	defer func() { err = errors.Join(err, b.Close(), at.close()) }()
 
 	workers, err := c.assemble(ctx, at, job{Board: path})
 	defer stopAll(workers)
@@ -119,7 +119,7 @@ func collect(workers []*worker) ([]contestant, error) {
 }
 
 // judge checks exclusion and turns what the workers measured into figures.
-func (c contest) judge(b *board, results []contestant, window time.Duration) (sample, error) {
+func (c contest) judge(b board, results []contestant, window time.Duration) (sample, error) {
 	var entered, counted, waited, longest, cpu, calls, requests int64
 	var grants, raised uint64
 	stranded := 0
@@ -150,7 +150,7 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 	}
 	out := sample{
 		acquisitions: float64(counted) / window.Seconds(),
-		handoffs:     float64(b.handoffs.Load()) / window.Seconds(),
+		handoffs:     float64(b.Handoffs.Load()) / window.Seconds(),
 		jain:         jainIndex(shares),
 		longestWait:  float64(longest) / 1e6,
 		mostToLeast:  float64(slices.Max(shares)) / float64(max(slices.Min(shares), 1)),
@@ -202,14 +202,14 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		visitors[i] = v
 		go func() { ends <- v.visit(ctx, l.mutex(contestName), b, int64(j.Place.Process), int64(j.First+i)) }()
 	}
-	sleepUntil(b.start.Load())
+	sleepUntil(b.Start.Load())
 	before := cpuTime()
-	sleepUntil(b.end.Load())
+	sleepUntil(b.End.Load())
 	res := contestant{Calls: -1, CPU: cpuTime() - before}
 	var failure error
 	res.Stranded, failure = gather(ends, j.Count)
 	for _, v := range visitors {
-		res.Longest = max(res.Longest, b.end.Load()-v.asked.Load(), v.longest) // the last wait outlasted the window
+		res.Longest = max(res.Longest, b.End.Load()-v.asked.Load(), v.longest) // the last wait outlasted the window
 		res.Entered += v.entered
 		res.Counted = append(res.Counted, v.counted)
 		res.Waited += v.waited
@@ -251,8 +251,8 @@ func gather(ends <-chan error, n int) (stranded int, failure error) {
 
 // visit takes the lock again and again until the window closes. A lock that
 // comes later is given back unused.
-func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, goroutine int64) error {
-	end := b.end.Load()
+func (v *visitor) visit(ctx context.Context, m mutex, b board, process, goroutine int64) error {
+	end := b.End.Load()
 	tokens, _ := m.(tokened)
 	for asked := now(); asked < end; {
 		v.asked.Store(asked)
@@ -278,9 +278,9 @@ func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, gorouti
 			return unlock()
 		}
 		counts := b.counts(got)
-		b.enter(process, goroutine, counts)
+		b.Enter(process, goroutine, counts)
 		if tokens != nil {
-			b.draw(token)
+			b.Draw(token)
 		}
 		v.entered++
 		if counts {
@@ -288,7 +288,7 @@ func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, gorouti
 			v.waited += got - asked
 			v.longest = max(v.longest, got-asked)
 		}
-		b.leave(goroutine)
+		b.Leave(goroutine)
 		asked = now()
 		if err := unlock(); err != nil {
 			return err

@@ -30,7 +30,7 @@ func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close(), at.close()) }()
+	defer func() { err = errors.Join(err, b.Close(), at.close()) }()
 	w, err := startWorker(ctx, job{
 		Task: "crowd", Adapter: c.adapter, Board: path, Count: c.goroutines, Place: at.place(1, 1),
 	}, nil)
@@ -84,9 +84,9 @@ func crowdTask(ctx context.Context, j job, in *bufio.Reader, out io.Writer) erro
 	for i := range j.Count {
 		go func() { ends <- pairUp(ctx, l.mutex("bench/crowd/"+strconv.Itoa(i)), b, &made, &ever) }()
 	}
-	sleepUntil(b.start.Load())
+	sleepUntil(b.Start.Load())
 	before := cpuTime()
-	sleepUntil(b.end.Load())
+	sleepUntil(b.End.Load())
 	res := crowded{CPU: cpuTime() - before, Pairs: made.Load()}
 	var failure error
 	if res.Stranded, failure = gather(ends, j.Count); res.Stranded == 0 {
@@ -101,7 +101,7 @@ func crowdTask(ctx context.Context, j job, in *bufio.Reader, out io.Writer) erro
 
 // pairUp locks and unlocks until the window closes. Of the pairs that it ever
 // makes, those made are the ones that ended in the window.
-func pairUp(ctx context.Context, m mutex, b *board, made, ever *atomic.Int64) error {
+func pairUp(ctx context.Context, m mutex, b board, made, ever *atomic.Int64) error {
 	for {
 		unlock, err := m.lock(ctx)
 		if err != nil {
@@ -115,7 +115,7 @@ func pairUp(ctx context.Context, m mutex, b *board, made, ever *atomic.Int64) er
 		if b.counts(at) {
 			made.Add(1)
 		}
-		if at >= b.end.Load() {
+		if at >= b.End.Load() {
 			return nil
 		}
 	}

@@ -26,7 +26,7 @@ func (o outage) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close(), at.close()) }()
+	defer func() { err = errors.Join(err, b.Close(), at.close()) }()
 	workers, err := o.assemble(ctx, at, job{Board: path, Waits: true})
 	defer stopAll(workers)
 	if err != nil {
@@ -37,7 +37,7 @@ func (o outage) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err := sayAll(workers, "go"); err != nil {
 		return nil, err
 	}
-	sleepUntil(b.start.Load() + half.Nanoseconds())
+	sleepUntil(b.Start.Load() + half.Nanoseconds())
 	stop, resume, err := at.stopMasters(o.stopped, s.rest)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (o outage) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	watched := waits{start: b.start.Load(), stop: stop, resume: resume}
+	watched := waits{start: b.Start.Load(), stop: stop, resume: resume}
 	for _, r := range results {
 		for _, w := range r.Waits {
 			watched.take(w)

@@ -64,16 +64,16 @@ func (s served) and(o served) served {
 }
 
 // watch waits for the window to close and says what the servers did in it.
-func (s *site) watch(b *board) (served, error) {
+func (s *site) watch(b board) (served, error) {
 	if len(s.redis) == 0 && s.postgres == nil && s.etcd == nil && s.zookeeper == nil {
 		return served{}, nil
 	}
-	sleepUntil(b.start.Load())
+	sleepUntil(b.Start.Load())
 	before, err := s.look()
 	if err != nil {
 		return served{}, err
 	}
-	sleepUntil(b.end.Load())
+	sleepUntil(b.End.Load())
 	after, err := s.look()
 	return after.since(before), err
 }

@@ -109,15 +109,15 @@ func (s *site) place(process, of int) place {
 }
 
 // openArena makes a site with the board on which its workers count.
-func openArena(ctx context.Context, adapterName string) (*site, *board, string, error) {
+func openArena(ctx context.Context, adapterName string) (*site, board, string, error) {
 	s, err := openSite(ctx, adapterName)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, board{}, "", err
 	}
 	path := filepath.Join(s.dir, "board")
-	b, err := createBoard(path)
+	b, err := openBoard(path)
 	if err != nil {
-		return nil, nil, "", errors.Join(err, s.close())
+		return nil, board{}, "", errors.Join(err, s.close())
 	}
 	return s, b, path, nil
 }

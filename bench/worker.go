@@ -116,10 +116,10 @@ func getReady(ctx context.Context, j job, in *bufio.Reader, out io.Writer) (lock
 }
 
 // enterContest is getReady for a task that keeps to the window on a board.
-func enterContest(ctx context.Context, j job, in *bufio.Reader, out io.Writer) (*board, locker, error) {
+func enterContest(ctx context.Context, j job, in *bufio.Reader, out io.Writer) (board, locker, error) {
 	b, err := openBoard(j.Board)
 	if err != nil {
-		return nil, nil, err
+		return board{}, nil, err
 	}
 	l, err := getReady(ctx, j, in, out)
 	return b, l, err

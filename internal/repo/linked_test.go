@@ -49,7 +49,7 @@ var linked = []string{
 // Packages of this module that are for those who try locks, and not for those who take them.
 var lab = []string{
 	"torture", "examples", "cmd/interlock-lab", "driver/drivertest",
-	"internal/foreigntest", "internal/mutant", "internal/proof", "internal/servertest", "internal/slow", "internal/worker",
+	"internal/foreigntest", "internal/mutant", "internal/proof", "internal/servertest", "internal/slow", "internal/worker", "internal/workers",
 }
 
 // An operator's machine gets what an operator runs: no torture, no play, no test servers, no database, and not the package testing.
