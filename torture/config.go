@@ -10,65 +10,76 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/torture/flawed"
+	"github.com/interlock-go/interlock/torture/internal/servers"
 )
 
 // Config says what to run. The zero value of each field but Store means its default.
 type Config struct {
-	// Store is the URL of the store. Its package must be imported. The names that are locked begin with "torture/".
+	// Store is the URL of the store. Its package must be imported. The names that are locked begin
+	// with "torture/".
 	Store string
 
-	// Start has the run start servers of its own in place of a Store: "redis" for one that writes down everything before
-	// it answers, "redisson" for the same with Redisson's locks, "sentinel" for a master with its replica and three Sentinels, "cluster" for three masters with a replica
-	// each, "redlock" for five masters that know nothing of each other, "postgres" for a PostgreSQL whose clock is hours behind, "postgres-sync"
-	// and "postgres-async" for one with a standby, "mariadb" for a MariaDB, "zookeeper" and "zookeeper-ensemble" for one ZooKeeper and for three, "shedlock-postgres" and "shedlock-mariadb" for ShedLock's table there. They can be harmed; Faults are what is done to them in
-	// a storm besides what is done to workers: see [FaultLink] and the others. Default: link, pause and restart for one, link,
-	// failover and stale for those with replicas, link, pause, restart, forget and outage for the five. What a fault may cost
-	// is not held against the locks, and the report says so.
+	// Start has the run start servers of its own in place of a Store: "redis" for one that writes
+	// down everything before it answers, "redisson" for the same with Redisson's locks, "sentinel"
+	// for a master with its replica and three Sentinels, "cluster" for three masters with a replica
+	// each, "redlock" for five masters that know nothing of each other, "postgres" for a PostgreSQL
+	// whose clock is hours behind, "postgres-sync" and "postgres-async" for one with a standby,
+	// "mariadb" for a MariaDB, "zookeeper" and "zookeeper-ensemble" for one ZooKeeper and for
+	// three, "shedlock-postgres" and "shedlock-mariadb" for ShedLock's table there. They can be
+	// harmed; Faults are what is done to them in a storm besides what is done to workers: see
+	// [FaultLink] and the others. Default: link, pause and restart for one, link, failover and
+	// stale for those with replicas, link, pause, restart, forget and outage for the five. What a
+	// fault may cost is not held against the locks, and the report says so.
 	Start  string
 	Faults []string
 
-	// Flawed are the names of locks with a flaw, see package flawed, that are to be run in place of a store, "all" for
-	// all of them: each must be convicted, and a correct lock must not be under the same faults. The scenarios are not run.
+	// Flawed are the names of locks with a flaw, see package flawed, that are to be run in place of
+	// a store, "all" for all of them: each must be convicted, and a correct lock must not be under
+	// the same faults. The scenarios are not run.
 	Flawed []string
 
-	// For is how long each scenario goes on. Default: 20 s. Twins end as soon as they have failed, and are given half of
-	// it or 10 s.
+	// For is how long each scenario goes on. Default: 20 s. Twins end as soon as they have failed,
+	// and are given half of it or 10 s.
 	For time.Duration
 
 	// Scenarios are the names of what to run, in this order: see [Scenarios]. Default: storm.
 	Scenarios []string
 
-	// Processes and Goroutines are how many workers there are, and how many goroutines in each. Default: 8 and 8.
-	// The scenarios turns and notice have numbers of their own.
+	// Processes and Goroutines are how many workers there are, and how many goroutines in each.
+	// Default: 8 and 8. The scenarios turns and notice have numbers of their own.
 	Processes, Goroutines int
 
 	// Names is how many names the workers of a storm share. Default: 8.
 	Names int
 
-	// TTL and Grace are those of the locks where there are faults. Default: 300 ms, or what the store wants at least,
-	// and a third of the time for which it keeps a session then: a machine that runs so many processes lets some of them
-	// wait for long, and 30 ms of grace, the library's default for such a TTL, would be about the machine. Without faults
-	// both are the library's.
+	// TTL and Grace are those of the locks where there are faults. Default: 300 ms, or what the
+	// store wants at least, and a third of the time for which it keeps a session then: a machine
+	// that runs so many processes lets some of them wait for long, and 30 ms of grace, the
+	// library's default for such a TTL, would be about the machine. Without faults both are the
+	// library's.
 	TTL, Grace time.Duration
 
 	// Seed decides on the faults. Default: taken from the clock, and reported.
 	Seed uint64
 
-	// Handoffs is how many times the lock must go from one process to another in the scenario handoffs. Default: 0,
-	// which only counts.
+	// Handoffs is how many times the lock must go from one process to another in the scenario
+	// handoffs. Default: 0, which only counts.
 	Handoffs int
 
 	// Cuts is how often links are cut in the scenario soak. Default: 300.
 	Cuts int
 
-	tries   bool             // of handoffs: who wants the lock tries again and again, for want of a line
-	want    func(Trial) bool // of a scenario with faults, besides a case for each check; nil: nothing
-	tx      string           // of handoffs: the lock is one of a transaction
-	patient bool             // of handoffs: the contest goes on until there are so many
-	untimed bool             // of a storm: that V4 fails is told and no verdict, and its twin does not run
-	tenth   bool             // the grace is the default of locks, a tenth of the TTL
+	tries bool // of handoffs: workers try again and again: there is no line
+	// want is what a scenario with faults must show besides a case for each check; nil: nothing.
+	want    func(Trial) bool
+	tx      string // of handoffs: the lock is one of a transaction
+	patient bool   // of handoffs: the contest goes on until there are so many
+	// untimed: a storm reports failures of V4 without a verdict, and runs no negative control of it.
+	untimed bool
+	tenth   bool // the grace is the default of locks, a tenth of the TTL
 
-	// Fairness is what Jain's index must reach where fairness is judged: 1 when everybody got as often. Default: 0.99.
+	// Fairness is what Jain's index must reach where fairness is judged: 1 when everybody got as
+	// often. Default: 0.99.
 	Fairness float64
 }
 
@@ -130,7 +141,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Start != "" {
 		var err error
-		if c.Faults, err = resolve(c.Start, c.Faults); err != nil {
+		if c.Faults, err = servers.Resolve(c.Start, c.Faults); err != nil {
 			return c, err
 		}
 	}

@@ -12,8 +12,9 @@ import (
 	_ "github.com/interlock-go/interlock/etcdlock"
 )
 
-// A storm over three members of an etcd: one is stopped, one is killed and starts again, all start again one after another,
-// links stall. The version that is tested can end leases when a leader was stopped, so that two may hold then; tokens grow.
+// A storm over three members of an etcd: one is stopped, one is killed and starts again, all start
+// again one after another, links stall. The version that is tested can end leases when a leader was
+// stopped, so that two may hold then; tokens grow.
 func TestStormOverEtcd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -33,8 +34,8 @@ func TestStormOverEtcd(t *testing.T) {
 	}
 }
 
-// The lock goes from one process to another again and again: no two hold it, no token is out of order, nothing is lost. The real
-// number, 100,000, is a part of make proof.
+// The lock goes from one process to another again and again: no two hold it, no token is out of
+// order, nothing is lost. The real number, 100,000, is a part of make proof.
 func TestHandoffsOfEtcd(t *testing.T) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(handoffsVariable), "100"))
 	if err != nil {

@@ -13,12 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runsVariable is how often each lock with a flaw is to be convicted; default once. Ten are for a run by hand:
+// runsVariable is how often each lock with a flaw is to be convicted; default once. Ten are for a
+// run by hand:
 //
 //	INTERLOCK_FLAWED_RUNS=10 go test -run TestFlawedLocksAreConvicted -timeout 1h -v ./torture
 const runsVariable = "INTERLOCK_FLAWED_RUNS"
 
-// Each lock with a flaw is convicted by the check that its flaw breaks, and the correct lock is not under the same faults.
+// Each lock with a flaw is convicted by the check that its flaw breaks, and the correct lock is not
+// under the same faults.
 func TestFlawedLocksAreConvicted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm for each flawed lock: make proof")
@@ -49,8 +51,8 @@ func TestFlawedLocksAreConvicted(t *testing.T) {
 	abreast.wait()
 }
 
-// abreast runs several subtests at once, more than there are processors where the machine bears that: they wait for most of the
-// time.
+// abreast runs several subtests at once, more than there are processors where the machine bears
+// that: they wait for most of the time.
 type abreast struct {
 	t     *testing.T
 	all   sync.WaitGroup
@@ -62,8 +64,9 @@ func newAbreast(t *testing.T) *abreast {
 	return &abreast{t: t, slots: make(chan struct{}, room())}
 }
 
-// room returns how many subtests this machine bears at once: four, or fewer where a process gets only a part of a core.
-// Each has dozens of goroutines with leases of 300 ms, and processes that do not run show nothing.
+// room returns how many subtests this machine bears at once: four, or fewer where a process gets
+// only a part of a core. Each has dozens of goroutines with leases of 300 ms, and processes that do
+// not run show nothing.
 func room() int {
 	spent := func() time.Duration {
 		var u unix.Rusage

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/torture/internal/worker"
 )
 
-// A storm over a MariaDB by each technique: it is stopped, killed and starts again, connections are ended, its
-// connections are taken by others, links stall.
+// A storm over a MariaDB by each technique: it is stopped, killed and starts again, connections are
+// ended, its connections are taken by others, links stall.
 func TestStormOverMariaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -34,10 +36,11 @@ func TestStormOverMariaDB(t *testing.T) {
 	}
 }
 
-// The lock goes from one process to another again and again, by each technique and in transactions: no two hold it, no token is out of order, nothing is lost. The
-// real numbers, 300,000 by rows and session, are parts of make proof.
+// The lock goes from one process to another again and again, by each technique and in transactions:
+// no two hold it, no token is out of order, nothing is lost. The real numbers, 300,000 by rows and
+// session, are parts of make proof.
 func TestHandoffsOfMariaDB(t *testing.T) {
-	for _, c := range []struct{ name, query, tx string }{{"rows", "", ""}, {"session", "?technique=session", ""}, {"rowlock", "?technique=rowlock", ""}, {"intx", "", byRow}} {
+	for _, c := range []struct{ name, query, tx string }{{"rows", "", ""}, {"session", "?technique=session", ""}, {"rowlock", "?technique=rowlock", ""}, {"intx", "", worker.ByRow}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			handOver(t, Config{Start: MariaDB + c.query, tx: c.tx})

@@ -12,7 +12,8 @@ import (
 	_ "github.com/interlock-go/interlock/memcachedlock"
 )
 
-// A storm over a memcached: links stall; it is stopped, or forgets, and then two may hold, and tokens grow all the same.
+// A storm over a memcached: links stall; it is stopped, or forgets, and then two may hold, and
+// tokens grow all the same.
 func TestStormOverMemcached(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -29,8 +30,9 @@ func TestStormOverMemcached(t *testing.T) {
 	})
 }
 
-// The lock goes from one process to another again and again: no two hold it, no token is out of order, nothing is lost. The real
-// number, 20,000, is a part of make proof. Who asks first gets it, so nobody promises fairness.
+// The lock goes from one process to another again and again: no two hold it, no token is out of
+// order, nothing is lost. The real number, 20,000, is a part of make proof. Who asks first gets it,
+// so nobody promises fairness.
 func TestHandoffsOfMemcached(t *testing.T) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(handoffsVariable), "100"))
 	if err != nil {

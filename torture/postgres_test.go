@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/torture/internal/worker"
 )
 
-// A storm over a PostgreSQL by each technique, whose clock is hours behind those of the clients: its processes are stopped, it is
-// killed and starts again, backends are ended, its connections are taken by others, links stall. And with a standby that takes
-// the place of a primary: what has all that was committed loses nothing, what has not may, but no token comes twice.
+// A storm over a PostgreSQL by each technique, whose clock is hours behind those of the clients:
+// its processes are stopped, it is killed and starts again, backends are ended, its connections are
+// taken by others, links stall. And with a standby that takes the place of a primary: what has all
+// that was committed loses nothing, what has not may, but no token comes twice.
 func TestStormOverPostgres(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -48,8 +51,9 @@ func TestStormOverPostgres(t *testing.T) {
 }
 
 const (
-	lengthVariable   = "INTERLOCK_STORM"    // how long a storm goes on
-	graceVariable    = "INTERLOCK_GRACE"    // if it is set the grace in storms is the default of locks, a tenth of the TTL
+	lengthVariable = "INTERLOCK_STORM" // how long a storm goes on
+	// if it is set the grace in storms is the default of locks, a tenth of the TTL
+	graceVariable    = "INTERLOCK_GRACE"
 	handoffsVariable = "INTERLOCK_HANDOFFS" // how many there are to be
 )
 
@@ -69,15 +73,16 @@ func stormLength(t *testing.T) time.Duration {
 	return d
 }
 
-// The lock goes from one process to another again and again, by each technique and in transactions: no two hold it, no token is out of order, nothing
-// is lost. The real numbers, 300,000 by rows and session, are parts of make proof.
+// The lock goes from one process to another again and again, by each technique and in transactions:
+// no two hold it, no token is out of order, nothing is lost. The real numbers, 300,000 by rows and
+// session, are parts of make proof.
 func TestHandoffsOfPostgres(t *testing.T) {
 	for _, c := range []struct{ name, query, tx string }{
 		{"rows", "?technique=rows", ""},
 		{"session", "?technique=session", ""},
 		{"rowlock", "?technique=rowlock", ""},
-		{"intx", "", byRow},
-		{"intx-advisory", "", byAdvisory},
+		{"intx", "", worker.ByRow},
+		{"intx-advisory", "", worker.ByAdvisory},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +100,8 @@ func handOver(t *testing.T, c Config) {
 	}
 	c.Scenarios, c.For, c.Handoffs, c.patient, c.Processes, c.Goroutines = []string{Handoffs}, 200*time.Millisecond, n, true, 4, 1
 	if c.Fairness = cmp.Or(c.Fairness, 0.5); c.tx != "" || n < 1000 {
-		c.Fairness = 0.01 // nobody promises anything, or some processes began when the others were nearly done
+		// nobody promises anything, or some processes began when the others were nearly done
+		c.Fairness = 0.01
 	}
 	if got := torment(t, c)[0].Figure("handoffs"); got < float64(n) {
 		t.Errorf("%v handoffs, want %d", got, n)

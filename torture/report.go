@@ -25,7 +25,7 @@ type Trial struct {
 	Scenario string   `json:"scenario"`
 	Twin     string   `json:"twin,omitempty"`      // what it lacks; empty for the scenario itself
 	MustFail string   `json:"must_fail,omitempty"` // the check that a twin must fail
-	MayFail  []string `json:"may_fail,omitempty"`  // those that it may fail besides; all others it must pass
+	MayFail  []string `json:"may_fail,omitempty"`  // others that it may fail; all the rest it must pass
 	Why      string   `json:"why,omitempty"`       // they may
 	Setup    string   `json:"setup"`
 	Took     Duration `json:"took"`
@@ -47,7 +47,7 @@ type Check struct {
 	Title      string   `json:"title"`
 	Cases      int      `json:"cases"`          // that could have failed
 	Violations int      `json:"violations"`     // that did
-	Void       int      `json:"void,omitempty"` // of which nothing can be said, because a process was starved
+	Void       int      `json:"void,omitempty"` // cases that say nothing: a process did not run
 	Note       string   `json:"note,omitempty"`
 	Stories    []string `json:"stories,omitempty"` // of the first few violations
 }
@@ -68,7 +68,8 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Passed reports whether a scenario kept all rules, or a twin failed where it must and only where it may.
+// Passed reports whether a scenario kept all rules, or a twin failed where it must and only where
+// it may.
 func (t Trial) Passed() bool { return !t.convicted() && !t.toothless() && len(t.Errors) == 0 }
 
 // convicted reports whether a check failed that must not.
@@ -79,8 +80,8 @@ func (t Trial) convicted() bool {
 // excused reports whether a check may fail.
 func (t Trial) excused(c Check) bool { return c.ID == t.MustFail || slices.Contains(t.MayFail, c.ID) }
 
-// toothless reports whether what passed shows nothing: a scenario without cases of some kind, a twin that did not fail, a
-// correct lock that nobody held.
+// toothless reports whether what passed shows nothing: a scenario without cases of some kind, a
+// twin that did not fail, a correct lock that nobody held.
 func (t Trial) toothless() bool {
 	if t.MustFail != "" {
 		return t.check(t.MustFail).Violations == 0
@@ -115,7 +116,8 @@ var (
 	// ErrConvicted: a check failed.
 	ErrConvicted = errors.New("torture: the locks of this store did not hold")
 
-	// ErrToothless: a twin that must fail did not, or a check found no cases, so what passed shows nothing.
+	// ErrToothless: a twin that must fail did not, or a check found no cases, so what passed shows
+	// nothing.
 	ErrToothless = errors.New("torture: not enough cases: the faults did not bite, so the run does not count: run it for longer, or on a machine with less to do")
 
 	// ErrBroken: a worker failed in a way that no fault explains.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/torture/internal/history"
 )
 
 // good is a report of a scenario that held and a twin that failed.
@@ -15,12 +17,12 @@ func good() *Report {
 		Trials: []Trial{
 			{
 				Scenario: Storm, Setup: "2 processes", Took: Duration(time.Second),
-				Checks:  []Check{{ID: "V3", Title: titleOverlap, Cases: 9}, {ID: "V4", Title: titleNotice, Cases: 3, Note: "close"}},
+				Checks:  []Check{{ID: "V3", Title: history.TitleOverlap, Cases: 9}, {ID: "V4", Title: history.TitleNotice, Cases: 3, Note: "close"}},
 				Figures: []Figure{{Name: "leases", Value: 9}, {Name: "longest wait", Value: 1.25, Unit: "ms"}},
 			},
 			{
 				Scenario: Storm, Twin: "without the lock", MustFail: "V3", Setup: "2 processes",
-				Checks: []Check{{ID: "V3", Title: titleOverlap, Cases: 9, Violations: 4, Stories: []string{"a story"}}},
+				Checks: []Check{{ID: "V3", Title: history.TitleOverlap, Cases: 9, Violations: 4, Stories: []string{"a story"}}},
 			},
 		},
 	}

@@ -8,71 +8,20 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/workers/monotonic"
+	"github.com/interlock-go/interlock/torture/internal/history"
+	"github.com/interlock-go/interlock/torture/internal/proxies"
+	"github.com/interlock-go/interlock/torture/internal/servers"
+	"github.com/interlock-go/interlock/torture/internal/worker"
 )
 
-// plan is what the rounds of a trial have in common.
-type plan struct {
-	label     string
-	job       job // for every worker
-	processes int
-	names     int
-	spread    bool // worker i has names of its own: each is shared by a few workers only
-	kills     int  // how many of the workers may be killed
-	stops     bool
-	probe     bool          // see afterwards whether every name can be had
-	soon      time.Duration // within which a free name is granted; 0 = that is not looked at
-	length    time.Duration // of a round, at least; 0 = any
-	harm      harm
-}
-
-// noticed reports whether leases are lost, and it is looked at whether their holders are told in time.
-func (p plan) noticed() bool {
-	return p.job.Guard != unlocked && p.job.Guard != shared && (p.stops || p.job.Cuts || p.harm.wired || len(p.harm.server) > 0)
-}
-
-// dated reports whether a store can say when it granted a claim. Masters that know nothing of each other cannot: the time that their
-// tokens tell is that of the order that brought the grant, which a wire may have held back since.
-func dated(store string) bool { return !strings.HasPrefix(store, realRedlock+"://") }
-
-// harm is what is done to the servers of a trial and to the way to them, and what that may cost.
-type harm struct {
-	wired  bool          // every worker has a cable, which is damaged
-	delay  time.Duration // of its cable
-	calm   bool          // the cables are slow, and nothing else is wrong with them
-	resets bool          // nothing else is wrong with the cables than that connections are reset, with the replies that are under way
-	apart  int           // the first masters, so many, that no worker reaches but the last
-	server []string      // what is done to the servers
-	pace   time.Duration // how fast one thing follows another at the servers; 0 = as the TTL has it
-	once   bool          // one stale failover, of a replica that hears nothing from before the workers begin
-	skew   time.Duration // how far ahead the clock of the first worker is
-	excuse []string      // checks that may fail for it
-	why    string
-}
-
-// round is what came of one.
-type round struct {
-	history *history
-	kills   int
-	stops   int
-	cuts    int64
-	done    map[string]int // harm
-	probes  int
-	slowest time.Duration // until a name could be had after the faults
-	swept   int           // names where a claim of the dead had stayed on a master until somebody came by
-	stuck   []violation
-	kept    []violation
-	counted int // times that the servers were counted
-	untold  int // times that nothing can be said of that
-	void    int // probes of which nothing can be said, because the conductor did not run
-	errors  []error
-}
-
-// storm runs workers that write everything down for d, does to them what the plan says, and reads what they wrote.
-func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round, error) {
+// runRound runs workers that log everything for d, injects the faults of the plan, and reads the
+// logs.
+func runRound(ctx context.Context, c *conductor, p plan, d time.Duration) (*round, error) {
 	if p.probe {
-		if err := c.take(ctx); err != nil {
+		if err := countServers(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -82,25 +31,87 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	}
 	defer os.RemoveAll(dir)
 	c.Seed++ // so that rounds differ
-	var links *cables
-	if p.harm.wired {
-		if links, err = lay(ctx, c.servers.wirable(), p.processes, p.harm.delay, c.TTL); err != nil {
-			return nil, err
-		}
-		links.resets = p.harm.resets
-		defer links.remove()
-		if err := links.part(p.harm.apart); err != nil {
+	links, err := linksOf(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	defer links.Close()
+	t, err := worker.NewTeam(dir, jobsOf(c, p, links, names, files))
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if err := t.Await(ctx); err != nil {
+		return nil, err
+	}
+	f := faultsOf(c, t, p, links)
+	if p.harm.once {
+		if err := c.servers.CutReplica(f.servers); err != nil {
 			return nil, err
 		}
 	}
-	jobs := make([]job, p.processes)
+	f.began = monotonic.Now()
+	f.end = f.began.Add(d)
+	t.Begin(f.end)
+	if err := f.inject(ctx); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if p.kills > 0 { // the last thing that happens is a death, so that something is left behind
+		t.KillLast()
+	}
+	out := &round{done: f.servers.Count}
+	if err := judgeEnd(ctx, c, p, t, links, out, dir, names); err != nil {
+		return nil, err
+	}
+	return out, f.read(out, names, files)
+}
+
+// judgeEnd ends the workers, and looks at what is as it was when the faults are over, where the
+// plan asks for that.
+func judgeEnd(ctx context.Context, c *conductor, p plan, t *worker.Team, links *proxies.Proxies, out *round, dir string, names []string) error {
+	ended := monotonic.Now()
+	if p.probe {
+		probe(ctx, c, out, dir, names, ended)
+	}
+	t.Finish(monotonic.Now().Add(c.TTL*5 + 30*time.Second))
+	if !p.probe {
+		return nil
+	}
+	findLeftovers(ctx, c, out, names)
+	links.Close()
+	return recountServers(ctx, c, out)
+}
+
+// linksOf starts the proxies of a plan; nil where workers have none.
+func linksOf(ctx context.Context, c *conductor, p plan) (*proxies.Proxies, error) {
+	if !p.harm.proxied {
+		return nil, nil
+	}
+	links, err := proxies.New(ctx, c.servers.Proxied(), p.processes, p.harm.delay, c.TTL)
+	if err != nil {
+		return nil, err
+	}
+	links.Resets = p.harm.resets
+	if err := links.Isolate(p.harm.apart); err != nil {
+		links.Close()
+		return nil, err
+	}
+	return links, nil
+}
+
+// jobsOf returns the job of each worker.
+func jobsOf(c *conductor, p plan, links *proxies.Proxies, names, files []string) []worker.Job {
+	jobs := make([]worker.Job, p.processes)
 	for i := range jobs {
 		j := p.job
 		j.Task, j.Store, j.TTL, j.Grace, j.Seed = "storm", c.Config.Store, c.TTL, c.Grace, c.Seed
-		j.Looks = p.noticed() && dated(c.Config.Store)
-		j.Wired, j.Harmed = links != nil, links != nil || len(p.harm.server) > 0
+		j.AskSince = p.noticed() && dated(c.Config.Store)
+		j.Proxied, j.Harmed = links != nil, links != nil || len(p.harm.server) > 0
 		if links != nil {
-			j.Store = links.url(j.Store, i)
+			j.Store = links.URL(j.Store, i)
 		}
 		if p.harm.skew != 0 && i == 0 {
 			j.Store += "?skew=" + p.harm.skew.String()
@@ -109,129 +120,99 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 		if p.spread {
 			// Neighbours share no names, every second worker does.
 			from := i * j.Count % len(names)
-			j.Names, j.Files = turned(names, from), turned(files, from)
+			j.Names, j.Files = rotated(names, from), rotated(files, from)
 		}
 		jobs[i] = j
 	}
-	t, err := newTeam(dir, jobs)
-	if err != nil {
-		return nil, err
-	}
-	defer t.disband()
-	if err := t.await(ctx); err != nil {
-		return nil, err
-	}
-	h := c.havoc(p)
-	if p.harm.once {
-		if err := h.mute(); err != nil {
-			return nil, err
-		}
-	}
-	began := now()
-	t.begin(began.add(d))
-	done, err := c.rage(ctx, t, p, h, links, began, began.add(d))
-	if err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	out := &round{done: done}
-	if p.kills > 0 { // the last thing that happens is a death, so that something is left behind
-		if w := t.procs[p.processes-1]; w != nil && !w.ended() {
-			t.kill(w)
-		}
-	}
-	ended := now()
-	if p.probe {
-		c.probe(ctx, out, dir, names, ended)
-	}
-	t.finish(now().add(c.TTL*5 + 30*time.Second))
-	if p.probe {
-		c.leftovers(ctx, out, names)
-	}
-	if links != nil {
-		links.remove()
-	}
-	if p.probe {
-		if err := c.checkServers(ctx, out); err != nil {
-			return nil, err
-		}
-	}
-	hs := &history{names: names, lives: t.past, faults: t.faults, began: began, ended: began.add(d), whole: h.whole}
-	if p.spread {
-		unturn(hs, p.job.Count)
-	}
-	hs.blame(out.stuck)
-	out.probes, out.stuck = out.probes+len(h.stuck), append(out.stuck, h.stuck...)
-	for _, f := range files {
-		n, err := readNumber(f)
-		if err != nil {
-			return nil, err
-		}
-		hs.finals = append(hs.finals, n)
-	}
-	out.history, out.kills, out.stops, out.cuts = hs, t.kills, t.stops, t.cuts
-	out.errors = append(out.errors, t.errors...)
-	return out, nil
+	return jobs
 }
 
-// turned returns s beginning at its nth element.
-func turned(s []string, n int) []string { return append(append([]string{}, s[n:]...), s[:n]...) }
+// rotated returns s beginning at its nth element.
+func rotated(s []string, n int) []string { return append(append([]string{}, s[n:]...), s[:n]...) }
 
-// unturn gives the names of spread workers their common numbers.
-func unturn(hs *history, count int) {
-	for _, l := range hs.lives {
-		for _, h := range l.handles {
-			h.name = (h.name + l.slot*count) % len(hs.names)
+// rotateBack gives the names of spread workers their common numbers.
+func rotateBack(hs *history.History, count int) {
+	for _, l := range hs.Lives {
+		for _, h := range l.Calls {
+			h.Name = (h.Name + l.Slot*count) % len(hs.Names)
 		}
 	}
 }
 
-// havoc is what harms the servers of a plan.
-func (c *conductor) havoc(p plan) *havoc {
-	return &havoc{
-		servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: cmp.Or(p.harm.pace, c.TTL), once: p.harm.once, done: map[string]int{},
-		use: c.use,
-	}
+// faults are those of a round, at servers and at workers and their links.
+type faults struct {
+	c          *conductor
+	plan       plan
+	team       *worker.Team
+	servers    *servers.Injector
+	links      *proxies.Proxies // nil where workers have none
+	began, end monotonic.Instant
 }
 
-// rage lets the nemesis and havoc loose, and shows progress. When it returns everything is whole again. It returns how
-// often each harm was done.
-func (c *conductor) rage(ctx context.Context, t *team, p plan, h *havoc, links *cables, began, end instant) (map[string]int, error) {
-	wreaked := make(chan error, 1)
-	go func() { wreaked <- h.wreak(ctx, end) }()
-	err := c.torment(ctx, t, p, links, began, end)
-	err = errors.Join(err, <-wreaked)
-	t.faults = append(t.faults, h.history...)
-	if links != nil {
-		t.faults = append(t.faults, links.mend()...)
-		h.done[FaultLink] = int(links.strikes.Load())
+func faultsOf(c *conductor, t *worker.Team, p plan, links *proxies.Proxies) *faults {
+	f := &faults{c: c, plan: p, team: t, servers: &servers.Injector{}, links: links}
+	if c.servers != nil {
+		f.servers = c.servers.Injector(p.harm.server, c.Seed, cmp.Or(p.harm.pace, c.TTL))
+		f.servers.Use = func(ctx context.Context) { useOnce(ctx, c) }
 	}
-	return h.done, err
+	return f
 }
 
-// torment lets the nemesis loose on the workers and their cables.
-func (c *conductor) torment(ctx context.Context, t *team, p plan, links *cables, began, end instant) error {
-	n := &nemesis{team: t, rand: rand.New(rand.NewPCG(c.Seed, 0)), ttl: c.TTL, stops: p.stops}
-	if !p.harm.calm {
-		n.cables = links
+// inject injects the faults until the end. When it returns everything is whole again.
+func (f *faults) inject(ctx context.Context) error {
+	run := f.servers.Run
+	if f.plan.harm.once {
+		run = f.servers.RunOnce
+	}
+	harmed := make(chan error, 1)
+	go func() { harmed <- run(ctx, f.end) }()
+	err := f.atWorkers(ctx)
+	err = errors.Join(err, <-harmed)
+	f.team.Faults = append(f.team.Faults, f.servers.Faults...)
+	if f.links != nil {
+		f.team.Faults = append(f.team.Faults, f.links.Heal()...)
+		f.servers.Count[FaultLink] = int(f.links.Count.Load())
+	}
+	return err
+}
+
+// atWorkers injects those at workers and their links, and shows progress.
+func (f *faults) atWorkers(ctx context.Context) error {
+	t, p := f.team, f.plan
+	n := &worker.Injector{Team: t, Rand: rand.New(rand.NewPCG(f.c.Seed, 0)), TTL: f.c.TTL, Stops: p.stops}
+	if f.links != nil && !p.harm.calm {
+		n.Links = f.links
 	}
 	for slot := range p.kills {
-		n.kills = append(n.kills, p.processes-1-slot)
+		n.Kills = append(n.Kills, p.processes-1-slot)
 	}
-	shown := began
-	return n.rage(ctx, end, func() {
-		if at := now(); at.sub(shown) >= 2*time.Second {
+	shown := f.began
+	return n.Run(ctx, f.end, func() {
+		if at := monotonic.Now(); at.Sub(shown) >= 2*time.Second {
 			shown = at
-			var grants, losses int64
-			for _, p := range t.procs {
-				if p != nil {
-					grants += p.diary.head.grants.Load()
-					losses += p.diary.head.losses.Load()
-				}
-			}
-			c.say("%s %2.0f s: %d leases, %d lost, %d kills, %d stops", p.label, at.sub(began).Seconds(), grants+t.grants, losses+t.losses, t.kills, t.stops)
+			grants, losses := t.Progress()
+			f.c.say("%s %2.0f s: %d leases, %d lost, %d kills, %d stops", p.label, at.Sub(f.began).Seconds(), grants, losses, t.Kills, t.Stops)
 		}
 	})
+}
+
+// read reads what the workers logged, and adds what the faults have shown.
+func (f *faults) read(out *round, names, files []string) error {
+	t := f.team
+	hs := &history.History{Names: names, Lives: t.Past, Faults: t.Faults, Began: f.began, Ended: f.end, Healed: f.servers.Healed}
+	if f.plan.spread {
+		rotateBack(hs, f.plan.job.Count)
+	}
+	hs.Blame(out.stuck)
+	out.probes, out.stuck = out.probes+len(f.servers.Stuck), append(out.stuck, f.servers.Stuck...)
+	for _, file := range files {
+		n, err := worker.ReadNumber(file)
+		if err != nil {
+			return err
+		}
+		hs.Finals = append(hs.Finals, n)
+	}
+	out.history, out.kills, out.stops, out.cuts = hs, t.Kills, t.Stops, t.Cuts
+	out.errors = append(out.errors, t.Errors...)
+	return nil
 }

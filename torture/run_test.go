@@ -3,16 +3,11 @@
 package torture
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,17 +17,12 @@ import (
 	_ "github.com/interlock-go/interlock/redislock"
 	_ "github.com/interlock-go/interlock/redissonlock"
 	_ "github.com/interlock-go/interlock/redlock"
+	"github.com/interlock-go/interlock/torture/internal/worker"
 	_ "github.com/interlock-go/interlock/zklock"
 )
 
-const clockVariable = "INTERLOCK_TORTURE_CLOCK"
-
 func TestMain(m *testing.M) {
-	Main()
-	if os.Getenv(clockVariable) != "" { // a process of TestOneClock
-		fmt.Println(int64(now()))
-		os.Exit(0)
-	}
+	worker.Main()
 	// The race detector makes every process wait for a second at its end; there are hundreds here.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
@@ -53,7 +43,8 @@ func (p progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// torment runs a short version of a scenario and returns its trials, of which everything is as it must be.
+// torment runs a short version of a scenario and returns its trials, of which everything is as it
+// must be.
 func torment(t *testing.T, cfg Config) []Trial {
 	t.Helper()
 	if cfg.Store == "" && cfg.Start == "" && len(cfg.Flawed) == 0 {
@@ -89,7 +80,8 @@ func figures(least map[string]float64) func(Trial) bool {
 	}
 }
 
-// Who was told when is a margin in time, for make proof: in the core's tests, in virtual time, it is an order.
+// Who was told when is a margin in time, for make proof: in the core's tests, in virtual time, it
+// is an order.
 func TestStorm(t *testing.T) {
 	twins, length := 3, 4*time.Second
 	if testing.Short() {
@@ -115,8 +107,9 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// The real number, 10,000 handoffs in ten seconds, is for a run with nothing else on the machine. Here it is one that a
-// store misses only if every handoff waits for a timer, also under the race detector.
+// The real number, 10,000 handoffs in ten seconds, is for a run with nothing else on the machine.
+// Here it is one that a store misses only if every handoff waits for a timer, also under the race
+// detector.
 func TestHandoffs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -155,7 +148,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// mem: is another store in every process, so it is a lock that does not lock. Whoever tortures it must hear that.
+// mem: is another store in every process, so it is a lock that does not lock. Whoever tortures it
+// must hear that.
 func TestBrokenStoreIsConvicted(t *testing.T) {
 	for _, scenario := range []string{Storm, Handoffs} {
 		r, err := Run(t.Context(), Config{Store: "mem:", Scenarios: []string{scenario}, For: time.Second, Processes: 2, Goroutines: 2, Names: 1}, progress{t})
@@ -170,27 +164,6 @@ func TestBrokenStoreIsConvicted(t *testing.T) {
 		}
 		if scenario == Storm && len(r.Trials[0].check("V3").Stories) == 0 {
 			t.Errorf("%s: nobody tells how it came about", scenario)
-		}
-	}
-}
-
-// One clock for all processes: what another process reads lies between two readings here.
-func TestOneClock(t *testing.T) {
-	for range 3 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), clockVariable+"=1")
-		before := now()
-		out, err := cmd.Output()
-		after := now()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if instant(n) < before || instant(n) > after {
-			t.Errorf("another process reads %d, which is not between %d and %d", n, before, after)
 		}
 	}
 }
@@ -210,7 +183,7 @@ func TestRunRefuses(t *testing.T) {
 			}
 		})
 	}
-	t.Setenv(workerVariable, "1")
+	t.Setenv(worker.Variable, "1")
 	if _, err := Run(t.Context(), Config{Store: "mem:"}, nil); err == nil || !strings.Contains(err.Error(), "torture.Main") {
 		t.Errorf("a worker that does not know it: got %v, want that main must call torture.Main", err)
 	}
@@ -229,51 +202,3 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Errorf("took %v to give up", took)
 	}
 }
-
-// A worker whose conductor dies without a word does not live on.
-func TestWorkerEndsWithItsConductor(t *testing.T) {
-	dir := t.TempDir()
-	text := fmt.Sprintf(`{"Task":"storm","Store":%q,"TTL":1000000000,"Grace":100000000,"Diary":%q,"Names":["a"],"Files":[%q],"Count":1,"Guard":"fenced"}`+"\n",
-		fileStore(t), filepath.Join(dir, "diary"), filepath.Join(dir, "number"))
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), workerVariable+"=1")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(in, text); err != nil {
-		t.Fatal(err)
-	}
-	d, err := openDiary(filepath.Join(dir, "diary"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
-	d.head.end.Store(int64(now().add(time.Hour)))
-	for deadline := time.Now().Add(30 * time.Second); d.head.grants.Load() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the worker does not work")
-		}
-	}
-	in.Close()
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 3 {
-		t.Errorf("the worker ended with %v, want status 3", err)
-	}
-}
-
-// What is no job is an error, not a worker that does nothing.
-func TestWorkWantsAJob(t *testing.T) {
-	for _, text := range []string{"x\n", `{"Task":"dance","Diary":"` + filepath.Join(t.TempDir(), "diary") + `"}` + "\n"} {
-		if err := work(bufio.NewReader(io.MultiReader(strings.NewReader(text), forever{}))); err == nil {
-			t.Errorf("%q is taken for a job", text)
-		}
-	}
-}
-
-// forever is an input that says nothing and does not end.
-type forever struct{}
-
-func (forever) Read([]byte) (int, error) { select {} }

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/torture/flawed"
+	"github.com/interlock-go/interlock/torture/internal/servers"
 )
 
-// A storm over servers that fail, too. What the servers promise under these faults holds; what they do not is excused by name.
+// A storm over servers that fail, too. What the servers promise under these faults holds; what they
+// do not is excused by name.
 func TestStormOverServersThatFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -37,7 +39,8 @@ func TestStormOverServersThatFail(t *testing.T) {
 	}
 }
 
-// unjudged are the checks that find cases in every storm, and have found none. Of a store without tokens nobody asks for V1.
+// unjudged are the checks that find cases in every storm, and have found none. Of a store without
+// tokens nobody asks for V1.
 func unjudged(t Trial) []string {
 	return slices.DeleteFunc([]string{"V1", "V2", "V3", "V6"}, func(id string) bool {
 		c := t.check(id)
@@ -50,7 +53,8 @@ func enough(t Trial) bool {
 	return harmed(t) > 0 && len(unjudged(t)) == 0
 }
 
-// withstood looks at what a storm over servers has shown: what they promise held, and what they do not is excused by name.
+// withstood looks at what a storm over servers has shown: what they promise held, and what they do
+// not is excused by name.
 func withstood(t *testing.T, trial Trial, excuse []string) {
 	t.Helper()
 	kept(t, trial, excuse)
@@ -86,7 +90,8 @@ func harmed(t Trial) (done float64) {
 	return done
 }
 
-// The lock beside those with a flaw over several masters bears what they must bear, but for a restart: each costs it a vote.
+// The lock beside those with a flaw over several masters bears what they must bear, but for a
+// restart: each costs it a vote.
 func TestStormOverTheFlawlessMajority(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -103,17 +108,18 @@ func TestStormOverTheFlawlessMajority(t *testing.T) {
 	}
 }
 
-// stormOver runs a storm for d, over the locks of a scheme other than the servers' own if one is named, and its twins, which must fail
-// in the same faults, or else the storm shows nothing. Where the store says when it granted, V4 goes by that.
+// stormOver runs a storm for d, over the locks of a scheme other than the servers' own if one is
+// named, and its twins, which must fail in the same faults, or else the storm shows nothing. Where
+// the store says when it granted, V4 goes by that.
 func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 	t.Helper()
 	cfg.For = d
 	c := conductorOver(t, cfg, scheme)
-	tells := scheme == "" && c.servers.tells()
+	tells := scheme == "" && c.servers.Tells()
 	c.want = func(t Trial) bool {
 		return (cfg.want == nil || cfg.want(t)) && (!tells || t.Figure(saidByStore) > 0)
 	}
-	trials, err := c.runStorm(t.Context())
+	trials, err := runStorm(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,16 +144,16 @@ func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 }
 
 // twinOver runs one twin of a storm, until it has failed, over the locks of a scheme.
-func twinOver(t *testing.T, cfg Config, scheme string, w twin, d time.Duration) Trial {
+func twinOver(t *testing.T, cfg Config, scheme string, w negativeControl, d time.Duration) Trial {
 	t.Helper()
-	return conductorOver(t, cfg, scheme).only(t, w, d)
+	return only(t, conductorOver(t, cfg, scheme), w, d)
 }
 
-func (c *conductor) only(t *testing.T, w twin, d time.Duration) Trial {
+func only(t *testing.T, c *conductor, w negativeControl, d time.Duration) Trial {
 	t.Helper()
-	p := c.stormy()
+	p := stormy(c)
 	w.mayFail = append(w.mayFail, p.harm.excuse...)
-	trial, err := c.play(t.Context(), Storm, p, w, d)
+	trial, err := play(t.Context(), c, Storm, p, w, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,16 +167,16 @@ func conductorOver(t *testing.T, cfg Config, scheme string) *conductor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers, err := raise(t.Context(), cfg.Start, cfg.Faults)
+	started, err := servers.Start(t.Context(), cfg.Start, cfg.Faults)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = servers.close() })
-	c := &conductor{Config: cfg, out: progress{t}, dir: t.TempDir(), id: "test", servers: servers}
-	c.Store = servers.url()
+	t.Cleanup(func() { _ = started.Close() })
+	c := &conductor{Config: cfg, out: progress{t}, dir: t.TempDir(), id: "test", servers: started}
+	c.Store = started.URL()
 	if scheme != "" {
-		c.Store = scheme + "://" + servers.host()
-		servers.masters.countsBy(scheme)
+		c.Store = scheme + "://" + started.Host()
+		started.UsedBy(scheme)
 	}
 	closeStore, err := c.open(t.Context())
 	if err != nil {
@@ -201,20 +207,40 @@ func TestServersRefused(t *testing.T) {
 	}
 }
 
-// Whoever is to be cut off from servers reaches them over cables: behind a pooler that is the way to the pooler.
-func TestWiredBehindAPooler(t *testing.T) {
-	t.Parallel()
-	s, err := raise(t.Context(), PostgresPooler, nil)
-	if err != nil {
-		t.Fatal(err)
+// Storms over five masters of which three are killed at once, and there again with their data or
+// with nothing, and over five that all start again one after another: two never hold a name, tokens
+// grow, and everything goes on by itself.
+func TestStormOverMajorities(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
 	}
-	t.Cleanup(func() { _ = s.close() })
-	links, err := lay(t.Context(), s.wirable(), 1, 0, time.Second)
-	if err != nil {
-		t.Fatal(err)
+	length := stormLength(t)
+	for _, fault := range []string{FaultMajority, FaultBlank, FaultRolling} {
+		t.Run(fault, func(t *testing.T) {
+			cfg := Config{Start: Redlock, Faults: []string{fault, FaultLink}, Processes: 6, Goroutines: 4}
+			cfg.want = func(t Trial) bool {
+				return enough(t) && t.Figure("went on") > 0 && (fault != FaultRolling || t.Figure("faults rolling") >= 5)
+			}
+			trial := stormOver(t, cfg, "", max(length, servers.LongRound))
+			withstood(t, trial, nil)
+			if trial.Figure("went on") == 0 {
+				t.Error("nobody has got in after a fault")
+			}
+			if n := trial.Figure("faults " + FaultRolling); fault == FaultRolling && n < 5 {
+				t.Errorf("%v masters started again, want all five", n)
+			}
+		})
 	}
-	t.Cleanup(links.remove)
-	if at := links.url(s.url(), 0); strings.Contains(at, s.postgres.pooler.Addr()) {
-		t.Errorf("a worker with a cable goes to %s, past it", at)
+}
+
+// Who counts a master at once that comes back with nothing lets two hold: such a storm bites.
+func TestStormOverABlankMajorityBites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
+	cfg := Config{Start: Redlock, Faults: []string{FaultBlank, FaultLink}, Processes: 6, Goroutines: 4}
+	w := negativeControl{name: "whose masters count at once", mustFail: "V3", mayFail: everything}
+	if trial := twinOver(t, cfg, flawed.Prefix+"rejoin", w, time.Minute); trial.check("V3").Violations == 0 {
+		t.Error("V3 has seen no two holders")
 	}
 }

@@ -9,8 +9,9 @@ import (
 	_ "github.com/interlock-go/interlock/shedlock"
 )
 
-// Storms over ShedLock's table: the database is stopped, killed and starts again, connections are ended, or all are taken by others, links stall.
-// Two never hold a name. There are no tokens, so that the late write of a holder that was stopped may be the last.
+// Storms over ShedLock's table: the database is stopped, killed and starts again, connections are
+// ended, or all are taken by others, links stall. Two never hold a name. There are no tokens, so
+// that the late write of a holder that was stopped may be the last.
 func TestStormOverShedLock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -23,7 +24,8 @@ func TestStormOverShedLock(t *testing.T) {
 	}
 }
 
-// The lock goes from one process to another again and again: no two hold it, nothing is lost. The real number, 10,000, is a part of make proof.
+// The lock goes from one process to another again and again: no two hold it, nothing is lost. The
+// real number, 10,000, is a part of make proof.
 func TestHandoffsOfShedLock(t *testing.T) {
 	for _, start := range []string{ShedPostgres, ShedMariaDB} {
 		t.Run(start, func(t *testing.T) {

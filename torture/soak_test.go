@@ -15,8 +15,8 @@ import (
 // cutsVariable is how many links are to be cut.
 const cutsVariable = "INTERLOCK_CUTS"
 
-// Links are cut again and again: nobody is told late, and nothing is left open. The real number, 10,000 for each store, is for make
-// soak.
+// Links are cut again and again: nobody is told late, and nothing is left open. The real number,
+// 10,000 for each store, is for make soak.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm of links: make proof")
@@ -25,7 +25,8 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", cutsVariable, err)
 	}
-	for _, start := range []string{OneRedis, Redisson, Sentinel} { // where links are the conductor's, and where they are the workers'
+	// where links are the conductor's, and where they are the workers'
+	for _, start := range []string{OneRedis, Redisson, Sentinel} {
 		t.Run(start, func(t *testing.T) {
 			trials := torment(t, Config{Start: start, Scenarios: []string{Soak}, For: 10 * time.Second, Cuts: n})
 			if cases := trials[0].check("V4").Cases; cases == 0 {

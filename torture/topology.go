@@ -1,225 +1,74 @@
 package torture
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-)
+import "github.com/interlock-go/interlock/torture/internal/servers"
 
 // The topologies of servers that a run can start by itself.
 const (
-	OneRedis = "redis"
-	Redisson = "redisson" // one Redis, with Redisson's locks
-	Sentinel = "sentinel"
-	Cluster  = "cluster"
-	Redlock  = "redlock" // five masters that know nothing of each other
+	OneRedis = servers.OneRedis
+	Redisson = servers.Redisson // one Redis, with Redisson's locks
+	Sentinel = servers.Sentinel
+	Cluster  = servers.Cluster
+	Redlock  = servers.Redlock // five masters that know nothing of each other
 
-	// A PostgreSQL, alone, with a standby that has all that is committed or that follows as it can, and behind a pooler that
-	// shares connections. What follows a ? goes into the URL of the store: "postgres?technique=session".
-	Postgres       = "postgres"
-	PostgresSync   = "postgres-sync"
-	PostgresAsync  = "postgres-async"
-	PostgresPooler = "postgres-pooler"
+	// A PostgreSQL, alone, with a standby that has all that is committed or that follows as it can,
+	// and behind a pooler that shares connections. What follows a ? goes into the URL of the store:
+	// "postgres?technique=session".
+	Postgres       = servers.Postgres
+	PostgresSync   = servers.PostgresSync
+	PostgresAsync  = servers.PostgresAsync
+	PostgresPooler = servers.PostgresPooler
 
-	Etcd    = "etcd"    // three members
-	MariaDB = "mariadb" // alone; what follows a ? goes into the URL, too
+	Etcd    = servers.Etcd    // three members
+	MariaDB = servers.MariaDB // alone; what follows a ? goes into the URL, too
 
-	// A ZooKeeper, alone and as an ensemble of three. What follows a ? goes into the URL of the store.
-	ZooKeeper         = "zookeeper"
-	ZooKeeperEnsemble = "zookeeper-ensemble"
+	// A ZooKeeper, alone and as an ensemble of three. What follows a ? goes into the URL of the
+	// store.
+	ZooKeeper         = servers.ZooKeeper
+	ZooKeeperEnsemble = servers.ZooKeeperEnsemble
 
-	Memcached = "memcached" // alone
+	Memcached = servers.Memcached // alone
 
 	// ShedLock's table on either of them.
-	ShedPostgres = "shedlock-postgres"
-	ShedMariaDB  = "shedlock-mariadb"
+	ShedPostgres = servers.ShedPostgres
+	ShedMariaDB  = servers.ShedMariaDB
 )
 
 // The faults of servers, and of the way to them.
 const (
-	FaultLink    = "link"    // the links of workers hold back what is sent, or are reset
-	FaultPause   = "pause"   // a server is stopped for a while
-	FaultRestart = "restart" // a server is killed, or ends, and starts again with its data
-	FaultEvict   = "evict"   // a server drops every key that has a TTL, for want of memory; a memcached by flush_all
+	FaultLink    = servers.FaultLink    // the links of workers hold back what is sent, or are reset
+	FaultPause   = servers.FaultPause   // a server is stopped for a while
+	FaultRestart = servers.FaultRestart // a server dies or ends, and starts again with its data
+	FaultEvict   = servers.FaultEvict   // a server drops every key that has a TTL
 
-	// A master is killed, and when a replica has its place started again as its replica: after a while in which the
-	// replica heard nothing from it where the failover is stale.
-	FaultFailover = "failover"
-	FaultStale    = "stale"
+	// A master is killed, and when a replica has its place started again as its replica: after a
+	// while in which the replica heard nothing from it where the failover is stale.
+	FaultFailover = servers.FaultFailover
+	FaultStale    = servers.FaultStale
 
-	// Of several masters that know nothing of each other one or two come back without what they knew last, three are
-	// stopped at once, or two have their clocks set an hour forth or back for a while.
-	FaultForget = "forget"
-	FaultOutage = "outage"
-	FaultClock  = "clock"
+	// Of several masters that know nothing of each other one or two come back without what they
+	// knew last, three are stopped at once, or two have their clocks set an hour forth or back for
+	// a while.
+	FaultForget = servers.FaultForget
+	FaultOutage = servers.FaultOutage
+	FaultClock  = servers.FaultClock
 
-	// Of several masters a majority is killed at once, and there again with its data, which each writes down every second, or
-	// with nothing.
-	FaultMajority = "majority"
-	FaultBlank    = "blank"
+	// Of several masters a majority is killed at once, and there again with its data, which each
+	// writes down every second, or with nothing.
+	FaultMajority = servers.FaultMajority
+	FaultBlank    = servers.FaultBlank
 
-	// Of a PostgreSQL or MariaDB half of the connections are ended, or all that are left are taken by others.
-	FaultTerminate = "terminate"
-	FaultExhaust   = "exhaust"
+	// Of a PostgreSQL or MariaDB half of the connections are ended, or all that are left are taken
+	// by others.
+	FaultTerminate = servers.FaultTerminate
+	FaultExhaust   = servers.FaultExhaust
 
-	// The members of an etcd, or masters, start again, one after another; each master when the one before has its vote again.
-	FaultRolling = "rolling"
+	// The members of an etcd, or masters, start again, one after another; each master when the one
+	// before has its vote again.
+	FaultRolling = servers.FaultRolling
 )
 
-// topology says what can be done to servers, and what the locks on them then still promise.
-type topology struct {
-	usual []string            // the faults that are the default
-	costs map[string][]string // for each possible fault, the checks that it may fail
-	why   map[string]string   // and why
-}
-
-var topologies = map[string]topology{
-	OneRedis: single,
-	Redisson: single,
-	Sentinel: replicated,
-	Cluster:  replicated,
-	Postgres: {
-		usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
-		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultTerminate: nil, FaultExhaust: nil},
-	},
-	MariaDB: {
-		usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
-		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultTerminate: nil, FaultExhaust: nil},
-	},
-	ShedPostgres: tokenless,
-	ShedMariaDB:  tokenless,
-	PostgresSync: {
-		usual: []string{FaultLink, FaultFailover, FaultTerminate},
-		costs: map[string][]string{FaultLink: nil, FaultFailover: nil, FaultTerminate: nil},
-	},
-	PostgresAsync: {
-		usual: []string{FaultLink, FaultFailover, FaultStale},
-		costs: map[string][]string{FaultLink: nil, FaultFailover: {"V3", "V4"}, FaultStale: {"V3", "V4"}},
-		why:   map[string]string{FaultFailover: failedOver, FaultStale: failedOver},
-	},
-	PostgresPooler: {
-		usual: []string{FaultLink, FaultTerminate},
-		costs: map[string][]string{FaultLink: nil, FaultTerminate: nil},
-	},
-	Etcd: {
-		usual: []string{FaultLink, FaultRestart, FaultRolling},
-		costs: map[string][]string{FaultLink: nil, FaultRestart: nil, FaultRolling: nil, FaultPause: {"V3", "V4"}},
-		why:   map[string]string{FaultPause: oldLeader},
-	},
-	ZooKeeper: {
-		usual: []string{FaultLink, FaultPause, FaultRestart},
-		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil},
-	},
-	ZooKeeperEnsemble: {
-		usual: []string{FaultLink, FaultPause, FaultRestart, FaultFailover},
-		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultFailover: nil},
-	},
-	Memcached: {
-		usual: []string{FaultLink},
-		costs: map[string][]string{FaultLink: nil, FaultPause: {"V3", "V4"}, FaultEvict: {"V3", "V4"}},
-		why:   map[string]string{FaultPause: "a server that was stopped counts by its old clock for a moment", FaultEvict: evicting},
-	},
-	// Exclusion rests on the masters' clocks, the order of tokens does not.
-	Redlock: {
-		usual: []string{FaultLink, FaultPause, FaultRestart, FaultForget, FaultOutage},
-		costs: map[string][]string{
-			FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultForget: nil, FaultOutage: nil, FaultClock: {"V3", "V4"},
-			FaultMajority: nil, FaultBlank: nil, FaultRolling: nil,
-		},
-		why: map[string]string{FaultClock: "a master whose clock jumps forth ends leases before their time"},
-	},
-}
-
-// single is one Redis that writes down everything.
-var single = topology{
-	usual: []string{FaultLink, FaultPause, FaultRestart},
-	costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultEvict: {"V3", "V4"}},
-	why:   map[string]string{FaultEvict: evicting},
-}
-
-// replicated are masters with replicas. Where a replica follows that has not heard the last, it lets others in while those
-// that it does not know hold. Pauses are for longer than the others wait: the old master is there again when a replica has
-// its place, and for a moment takes itself for the master.
-var replicated = topology{
-	usual: []string{FaultLink, FaultFailover, FaultStale},
-	costs: map[string][]string{FaultLink: nil, FaultPause: {"V3", "V4"}, FaultFailover: {"V3", "V4"}, FaultStale: {"V3", "V4"}},
-	why:   map[string]string{FaultPause: failedOver, FaultFailover: failedOver, FaultStale: failedOver},
-}
-
-const evicting = "a server that evicts forgets who holds"
-
-// tokenless is a database without tokens: whatever makes a holder late has it write over who came next.
-var tokenless = topology{
-	usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
-	costs: map[string][]string{FaultLink: {"V2"}, FaultPause: {"V2"}, FaultRestart: {"V2"}, FaultTerminate: {"V2"}, FaultExhaust: {"V2"}},
-	why:   map[string]string{FaultLink: noTokens, FaultPause: noTokens, FaultRestart: noTokens, FaultTerminate: noTokens, FaultExhaust: noTokens},
-}
-
-const noTokens = "there are no tokens, so that nothing refuses the late write of a holder that was stopped"
-
-const oldLeader = "a leader that was stopped may end leases, in versions before 3.4.28 and 3.5.10"
-
-const failedOver = "a replica may follow that has not heard of the last leases"
-
-// connected is the topology where locks live with connections: what ends those at the server ends locks, and the next one may be let
-// in before their owners hear of it, which whoever is stopped or cut off at that moment does at the end of the lease.
-func (t topology) connected() topology {
-	t.costs, t.why = maps.Clone(t.costs), maps.Clone(t.why)
-	if t.why == nil {
-		t.why = map[string]string{}
-	}
-	for _, f := range []string{FaultLink, FaultRestart, FaultTerminate, FaultFailover, FaultStale} {
-		if _, ok := t.costs[f]; ok {
-			t.costs[f], t.why[f] = []string{"V3", "V4"}, unheard
-		}
-	}
-	return t
-}
-
-const unheard = "a connection that ends at the server ends its locks, and its client hears of that later than the next one gets in"
-
 // Topologies are the servers that a run can start.
-func Topologies() []string { return slices.Sorted(maps.Keys(topologies)) }
+func Topologies() []string { return servers.Topologies() }
 
 // Faults are what can be done to them, to some of them at least.
-func Faults() []string {
-	all := map[string]bool{}
-	for _, t := range topologies {
-		for f := range t.costs {
-			all[f] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
-}
-
-// resolve returns the faults of a run on the topology of that name: those that were asked for, or the usual ones.
-func resolve(name string, faults []string) ([]string, error) {
-	name, _, _ = strings.Cut(name, "?")
-	t, ok := topologies[name]
-	if !ok {
-		return nil, fmt.Errorf("torture: cannot start %q: want one of %s", name, strings.Join(Topologies(), ", "))
-	}
-	if len(faults) == 0 {
-		return t.usual, nil
-	}
-	for _, f := range faults {
-		if _, ok := t.costs[f]; !ok {
-			return nil, fmt.Errorf("torture: no fault %q of %s: want one of %s", f, name, strings.Join(slices.Sorted(maps.Keys(t.costs)), ", "))
-		}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(faults))), nil
-}
-
-// price returns the checks that may fail under these faults, with the reason.
-func (t topology) price(faults []string) (checks []string, why string) {
-	var reasons []string
-	for _, f := range faults {
-		checks = append(checks, t.costs[f]...)
-		if w := t.why[f]; w != "" && !slices.Contains(reasons, w) {
-			reasons = append(reasons, w)
-		}
-	}
-	slices.Sort(checks)
-	return slices.Compact(checks), strings.Join(reasons, "; ")
-}
+func Faults() []string { return servers.Faults() }

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// A storm over a ZooKeeper and over an ensemble: members are stopped, killed and restarted, the leader among them, and links stall. Nothing is lost by that, in either
-// layout, and no token comes twice.
+// A storm over a ZooKeeper and over an ensemble: members are stopped, killed and restarted, the
+// leader among them, and links stall. Nothing is lost by that, in either layout, and no token comes
+// twice.
 func TestStormOverZooKeeper(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
@@ -25,7 +26,8 @@ func TestStormOverZooKeeper(t *testing.T) {
 	}
 }
 
-// The lock goes from one process to another again and again: no two hold it, no token is out of order. The real number, 100,000, is a part of make proof.
+// The lock goes from one process to another again and again: no two hold it, no token is out of
+// order. The real number, 100,000, is a part of make proof.
 func TestHandoffsOfZooKeeper(t *testing.T) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(handoffsVariable), "100"))
 	if err != nil {

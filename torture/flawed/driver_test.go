@@ -72,7 +72,9 @@ func TestAllExcludeWhileNothingGoesWrong(t *testing.T) {
 				if g, err := sessions[i].Acquire(t.Context(), claims[i]); err != nil || g.Held != (i == 0) {
 					t.Fatalf("claim %d: held %v, %v", i, g.Held, err)
 				}
-				for _, s := range of { // where half of the masters suffice, the next claim may win those that have not been asked yet
+				// where half of the masters suffice, the next claim may win those that have not
+				// been asked yet
+				for _, s := range of {
 					keys(t, s, k.Name, "1")
 				}
 			}

@@ -29,7 +29,8 @@ func openPooled(ctx context.Context, rest string) (driver.Driver, error) {
 		return nil, fmt.Errorf("flawed: %w", err)
 	}
 	config.MaxConns = 64
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // a pooler knows no prepared statements
+	// a pooler knows no prepared statements
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("flawed: %w", err)
