@@ -173,6 +173,9 @@ func TestServeIsRefused(t *testing.T) {
 	} {
 		endsWith(t, append([]string{"serve"}, c.args...), c.status, c.says)
 	}
+	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
+		t.Error("the folder of the store was made: want the command line refused before a store is opened")
+	}
 }
 
 // Systemd listens, and the server has its socket.

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -54,26 +55,26 @@ func Run(ctx context.Context, o *Options) error {
 		}
 	}()
 	s.hosts = reachable(o.Hosts, listeners)
-	closeStores, err := s.openStores(ctx)
-	defer closeStores()
-	if err != nil {
+	if err := s.addStores(); err != nil {
 		return err
 	}
-	pages, err := s.newPages()
+	pages, err := s.newPages() // which refuses bad names of stores, before any is opened
 	if err != nil {
 		return &ConfigError{err}
 	}
-	defer pages.Close()
 	s.pages = pages
+	closeStores, err := s.openStores(ctx)
+	defer func() {
+		pages.Close()
+		closeStores()
+	}()
+	if err != nil {
+		return err
+	}
 
 	s.conns = newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
 	s.meters.connections, s.meters.streams = s.conns.count, s.streams.count
-	h := &http.Server{
-		Handler: s, TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
-		DisableGeneralOptionsHandler: true, // OPTIONS * is answered by 404, with the defences
-		ReadHeaderTimeout:            headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
-		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug), // what clients do wrong
-	}
+	h := s.httpServer(config)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -122,6 +123,16 @@ func newServer(o *Options) (*server, error) {
 	}, nil
 }
 
+// httpServer returns the HTTP server of s, with TLS where config is not nil.
+func (s *server) httpServer(config *tls.Config) *http.Server {
+	return &http.Server{
+		Handler: s, DisableGeneralOptionsHandler: true, // OPTIONS * is answered as what is not there, and with the defences
+		TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what clients do wrong
+	}
+}
+
 // newPages returns the pages of the stores.
 func (s *server) newPages() (*web.Handler, error) {
 	var shown []web.Store
@@ -129,6 +140,19 @@ func (s *server) newPages() (*web.Handler, error) {
 		shown = append(shown, web.Store{Name: st.name, URL: driver.Redact(st.url), Driver: st})
 	}
 	return web.New(shown, &web.Options{Prefix: s.opts.Prefix, Hosts: s.hosts, Authorize: s.authorize, Streams: s.opts.Streams, Logger: s.log})
+}
+
+// addStores adds the stores of the options, none of which is open yet.
+func (s *server) addStores() error {
+	seen := map[string]bool{}
+	for _, named := range s.opts.Stores {
+		if seen[named[0]] {
+			return configError("two stores are called %q: want --store NAME=URL with a name for each", named[0])
+		}
+		seen[named[0]] = true
+		s.stores = append(s.stores, newStore(named[0], named[1], s.log))
+	}
+	return nil
 }
 
 // openStores opens all stores, and waits startWait for them. A wrong URL is an error; a store that
@@ -147,14 +171,6 @@ func (s *server) openStores(ctx context.Context) (closeAll func(), err error) {
 			}
 		}
 		opening.Wait()
-	}
-	seen := map[string]bool{}
-	for _, named := range s.opts.Stores {
-		if seen[named[0]] {
-			return closeAll, configError("two stores are called %q: want --store NAME=URL with a name for each", named[0])
-		}
-		seen[named[0]] = true
-		s.stores = append(s.stores, newStore(named[0], named[1], s.log))
 	}
 	first := make(chan error, len(s.stores))
 	for _, st := range s.stores {
