@@ -134,6 +134,7 @@ func RunEarly(args []string) {
 	if line == nil || line.Store != "" && !strings.HasPrefix(line.Store, "file:") {
 		return
 	}
-	go func() { os.Exit(Main(args)) }() // not by this goroutine: until main begins it is bound to its thread, and slow to wake
+	// Not in this goroutine: until main begins it is bound to its thread, and slow to wake.
+	go func() { os.Exit(Main(args)) }()
 	select {}
 }

@@ -30,9 +30,9 @@ func (*doctorCommand) Help() string {
 // catalogue is where the codes of findings are explained.
 const catalogue = "https://github.com/interlock-go/interlock/blob/main/docs/failures.md"
 
-// Run looks at the store, and says what it found.
+// Run examines the store and prints what it found.
 func (c *doctorCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
-	report, name, err := c.look(ctx, t, common)
+	report, name, err := c.examine(ctx, t, common)
 	if err != nil && report == nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, common *commonFlags
 	return nil
 }
 
-// look examines the store. A store that answers and cannot be opened as it is gets one finding: the
+// examine asks the store what its checks find. A store that answers and cannot be opened as it is gets one finding: the
 // driver's own, or else the error.
-func (c *doctorCommand) look(ctx context.Context, t terminal, common *commonFlags) (r *interlock.Report, name string, err error) {
+func (c *doctorCommand) examine(ctx context.Context, t terminal, common *commonFlags) (r *interlock.Report, name string, err error) {
 	open := driver.LookURL
 	if c.Write {
 		open = driver.OpenURL

@@ -97,7 +97,7 @@ func storeError(err error) error {
 		return &exitError{exitUsage, err}
 	case errors.Is(err, driver.ErrBadData):
 		return &exitError{exitData, err}
-	case errors.Is(err, driver.ErrName): // what was asked for is never given, so it is not to be asked for again
+	case errors.Is(err, driver.ErrName): // is never given, so it is not to be asked for again
 		return &exitError{exitUsage, err}
 	}
 	return &exitError{exitStore, err}
@@ -110,7 +110,8 @@ func starved(err error) error {
 	case errors.Is(err, syscall.EMFILE):
 		text := "out of file descriptors"
 		var limit syscall.Rlimit
-		if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil { // Go has raised the soft one to the hard one
+		// Go has raised the soft limit to the hard one.
+		if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
 			text += fmt.Sprintf(": this process may have %d: want a higher limit, as 64 (ulimit -n, LimitNOFILE= in a unit)", limit.Cur)
 		}
 		return &exitError{exitSystem, fmt.Errorf("%s: %w", text, err)}

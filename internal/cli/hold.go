@@ -43,7 +43,7 @@ const signalDelay = 20 * time.Millisecond
 // command, and then the start takes until fg.
 func (h *hold) run() error {
 	grace := h.flags.grace()
-	least := grace              // the time that the command has at least, or another grant is waited for
+	least := grace              // a grant with less time than this is not used
 	if h.flags.MaxHold != nil { // longer than the grace
 		longest := *h.flags.MaxHold - grace
 		h.latest = guard.Now() + int64(longest)
@@ -137,7 +137,7 @@ func (h *hold) pass(s os.Signal) {
 func (h *hold) notStarted(least time.Duration, err error) error {
 	var cannot *guard.StartError
 	switch {
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // the guard has met this, and not the command
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // of the guard
 		return err
 	case errors.As(err, &cannot):
 		return &commandError{status: cannot.ExitCode(), err: fmt.Errorf("cannot execute %s: %w", cannot.Name, cannot.Err)}
@@ -192,7 +192,7 @@ func (h *hold) lost(why error, guardDied bool) error {
 	switch {
 	case errors.Is(why, driver.ErrBroken):
 		reason = driver.ErrBroken.Error()
-	case errors.Is(why, driver.ErrGone): // which is all that most stores know of a claim that was broken at once
+	case errors.Is(why, driver.ErrGone): // all that most stores know after a break --now
 		reason = "gone from the store, as by break --now"
 	case why != nil:
 		reason = strings.TrimPrefix(why.Error(), interlock.ErrLost.Error()+": ")

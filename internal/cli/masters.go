@@ -29,7 +29,7 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, common *commonFlag
 	defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
 	masters, err := []driver.Master(nil), errors.ErrUnsupported
 	if quorum, ok := d.(driver.Quorum); ok {
-		masters, err = c.look(ctx, quorum)
+		masters, err = c.ask(ctx, quorum)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		return usage("%s has no masters that vote: want --store redlock://A,B,C", name)
@@ -59,8 +59,8 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, common *commonFlag
 	return err
 }
 
-// look asks the masters, and gives up those of --give-up.
-func (c *mastersCommand) look(ctx context.Context, q driver.Quorum) ([]driver.Master, error) {
+// ask returns the masters, and gives up those of --give-up.
+func (c *mastersCommand) ask(ctx context.Context, q driver.Quorum) ([]driver.Master, error) {
 	masters, err := q.Masters(ctx)
 	if err == nil && len(c.GiveUp) > 0 {
 		dead := make([]int, len(c.GiveUp))

@@ -23,7 +23,8 @@ func oneLine(err error) string { return inOneLine(err.Error()) }
 // and an address that was said.
 func inOneLine(message string) string {
 	var lines []string
-	message = strings.NewReplacer("rpc error: code = ", "", ": desc = ", ": ", " desc = ", ": ").Replace(message) // how gRPC writes a status
+	// gRPC writes a status so.
+	message = strings.NewReplacer("rpc error: code = ", "", ": desc = ", ": ", " desc = ", ": ").Replace(message)
 	for line := range strings.SplitSeq(message, "\n") {
 		line = strings.TrimSpace(line)
 		if last := len(lines) - 1; last >= 0 && strings.HasSuffix(lines[last], ":") {

@@ -17,7 +17,8 @@ type runCommand struct {
 	Shared  bool           `short:"s" help:"Share the lock with others that share it." xor:"kind"`
 	Permits *int           `help:"Let so many run at once." placeholder:"N" xor:"kind"`
 
-	Exclusive bool `short:"x" aliases:"e" help:"Share the lock with nobody, as is done anyway." xor:"kind"` // for lines that were flock's
+	// For lines that were flock's.
+	Exclusive bool `short:"x" aliases:"e" help:"Share the lock with nobody, as is done anyway." xor:"kind"`
 	holdFlags
 }
 

@@ -185,7 +185,8 @@ func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{store: name, close: func() { _ = d.Close(context.WithoutCancel(ctx)) }} // nothing of ours is in the store
+	// Nothing of ours is in the store, so an error of Close is of no matter.
+	v := &view{store: name, close: func() { _ = d.Close(context.WithoutCancel(ctx)) }}
 	i, ok := d.(driver.Inspector)
 	if !ok {
 		v.close()
