@@ -172,8 +172,8 @@ func (c *Client) renewed(r keepalive.Renewal) {
 	})
 }
 
-// everyPool returns all pools of the client.
-func (c *Client) everyPool() []*local.Pool {
+// allPools returns all pools of the client.
+func (c *Client) allPools() []*local.Pool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.AppendSeq(slices.Collect(maps.Values(c.pools)), maps.Keys(c.isolated))

@@ -57,7 +57,7 @@ func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) err
 			return err
 		}
 		err := do(ctx, work, func(ctx context.Context) (_ *Lease, err error) {
-			lease, err = lock(ctx, "lead", mutexShape, false, &e.handle)
+			lease, err = lock(ctx, "lead", mutexMode, false, &e.handle)
 			return lease, err
 		})
 		if lease == nil {
@@ -67,7 +67,7 @@ func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) err
 		if lost := lease.Release(); done || !errors.Is(lost, ErrLost) || errors.Is(lost, ErrClosed) {
 			return err
 		}
-		if !keepalive.Rest(ctx, time.Duration(rand.Int64N(int64(min(e.settings.ttl/3, time.Second))))) {
+		if !keepalive.Sleep(ctx, time.Duration(rand.Int64N(int64(min(e.settings.ttl/3, time.Second))))) {
 			return errors.Join(err, fault.Context(ctx))
 		}
 	}
@@ -131,7 +131,7 @@ func (e *Election) looks(ctx context.Context) iter.Seq2[Leader, error] {
 			if !yield(leader, err) || err != nil {
 				return
 			}
-			if !keepalive.Rest(ctx, time.Second) {
+			if !keepalive.Sleep(ctx, time.Second) {
 				yield(Leader{}, e.failed(fault.Context(ctx)))
 				return
 			}

@@ -68,14 +68,14 @@ func (h *handle) why() error {
 }
 
 var (
-	mutexShape = local.Shape{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All}
-	writeShape = local.Shape{Kind: driver.Write, Weight: driver.All, Limit: driver.All}
-	readShape  = local.Shape{Kind: driver.Read, Weight: 1, Limit: driver.All}
+	mutexMode = local.Mode{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All}
+	writeMode = local.Mode{Kind: driver.Write, Weight: driver.All, Limit: driver.All}
+	readMode  = local.Mode{Kind: driver.Read, Weight: 1, Limit: driver.All}
 )
 
 // lock waits for a lease of all handles, or with try does not wait. They are taken one after the
 // other: while it waits for one, those that it has can be lost. Then it begins again.
-func lock(ctx context.Context, op string, s local.Shape, try bool, handles ...*handle) (l *Lease, err error) {
+func lock(ctx context.Context, op string, s local.Mode, try bool, handles ...*handle) (l *Lease, err error) {
 	first := handles[0]
 	if first.err != nil {
 		return nil, first.err
@@ -115,7 +115,7 @@ func lock(ctx context.Context, op string, s local.Shape, try bool, handles ...*h
 
 // take is lock of one handle, without the lease around it. parent is the lease whose context ctx
 // descends from, or nil.
-func (h *handle) take(ctx context.Context, parent *lease, bound <-chan time.Time, s local.Shape, try bool) (held, error) {
+func (h *handle) take(ctx context.Context, parent *lease, bound <-chan time.Time, s local.Mode, try bool) (held, error) {
 	if ctx.Err() != nil {
 		return held{}, fault.Context(ctx)
 	}

@@ -34,14 +34,14 @@ type lease struct {
 	single [1]held         // what holds is where there is one
 	since  clock.Instant
 
-	mu       sync.Mutex
-	ctx      context.Context //nolint:containedctx // the lease's own, made when first asked for
-	cancel   context.CancelCauseFunc
-	err      error // how it ended: ErrReleased, or what matches ErrLost
-	released bool
-	result   error           // of the first Release
-	young    *Lease          // which nobody watches yet
-	dropped  runtime.Cleanup // of who watches it
+	mu        sync.Mutex
+	ctx       context.Context //nolint:containedctx // the lease's own, made when first asked for
+	cancel    context.CancelCauseFunc
+	err       error // how it ended: ErrReleased, or what matches ErrLost
+	released  bool
+	result    error           // of the first Release
+	unwatched *Lease          // which nobody watches yet
+	dropped   runtime.Cleanup // of who watches it
 }
 
 // held is one of the holds of a lease.
@@ -72,7 +72,7 @@ func leaseOf(ctx context.Context) *lease {
 // goroutine was stopped between a grant and now, for so long that a hold is over or nearly so.
 func newLease(ctx context.Context, parent *lease, c *Client, name string, holds []held) *Lease {
 	l := &Lease{&lease{client: c, name: name, values: ctx, parent: parent, since: c.clock.Now()}}
-	l.young = l
+	l.unwatched = l
 	l.holds = append(l.single[:0], holds...)
 	runtime.Callers(3, l.place[:])
 	good := true
@@ -123,7 +123,7 @@ func (l *Lease) Context() context.Context {
 // and the store can tell, also driver.ErrBroken. It asks the clock, so a process that was stopped
 // hears of a loss from its first call.
 func (l *Lease) Err() error {
-	now := l.client.clock.Glance()
+	now := l.client.clock.NowSampled()
 	for _, h := range l.holds {
 		h.Check(now)
 	}
@@ -164,14 +164,14 @@ func (l *Lease) Until() time.Time {
 	return l.client.clock.Display(first)
 }
 
-// Release ends the lease and lets in whoever is next. It takes no context, because it must be sent
+// Release ends the lease and lets in the next. It takes no context, because it must be sent
 // even when the caller's is over; it waits for the store's answer until the end of trust and for 2
 // s at most, and then returns ErrUncertain and goes on in the background. It returns ErrLost if the
 // lease was lost before. Further calls return what the first returned, or nil while that is under
 // way.
 func (l *Lease) Release() error {
-	now := l.client.clock.Glance()
-	if again, result := l.releasing(); again {
+	now := l.client.clock.NowSampled()
+	if again, result := l.startRelease(); again {
 		return result
 	}
 	var was, err error
@@ -187,22 +187,22 @@ func (l *Lease) Release() error {
 	if err != nil {
 		err = &Error{Op: "release", Name: l.name, Err: err}
 	}
-	l.hasReleased(err)
+	l.finishRelease(err)
 	if t := l.client.opts.Tracer; t != nil && was == nil {
 		t.HoldEnd(l.values, l.ended(err, now))
 	}
 	return err
 }
 
-// releasing notes the first Release, and returns the result of that to others.
-func (l *lease) releasing() (again bool, result error) {
+// startRelease notes the first Release, and returns the result of that to others.
+func (l *lease) startRelease() (again bool, result error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	again, l.released = l.released, true
 	return again, l.result
 }
 
-func (l *lease) hasReleased(result error) {
+func (l *lease) finishRelease(result error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.result = result
@@ -268,9 +268,9 @@ func (o *onLine) Watch() {
 	l := (*lease)(o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.young != nil {
-		l.dropped = runtime.AddCleanup(l.young, (*lease).warnDropped, l)
-		l.young = nil
+	if l.unwatched != nil {
+		l.dropped = runtime.AddCleanup(l.unwatched, (*lease).warnDropped, l)
+		l.unwatched = nil
 	}
 }
 

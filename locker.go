@@ -29,12 +29,12 @@ import (
 // Locker. A goroutine that locks what it holds already waits for ever, as with a sync.Mutex. Prefer
 // Do and Lock wherever they fit: their holders have a context and a token.
 func (m *Mutex) Locker(policy func(error)) sync.Locker {
-	return newLocker(&m.handle, mutexShape, policy)
+	return newLocker(&m.handle, mutexMode, policy)
 }
 
 // Locker returns the lock for writing as a [sync.Locker]. See [Mutex.Locker].
 func (m *RWMutex) Locker(policy func(error)) sync.Locker {
-	return newLocker(&m.handle, writeShape, policy)
+	return newLocker(&m.handle, writeMode, policy)
 }
 
 // PanicOnLoss is a policy of a Locker: it panics with err. At a loss that is in a goroutine where
@@ -43,43 +43,43 @@ func PanicOnLoss(err error) { panic(err) }
 
 // locker is a lock without leases and errors.
 //
-// Lock takes a lease first, and then the turn, which Unlock gives back. In this order the
+// Lock takes a lease first, and then the slot, which Unlock gives back. In this order the
 // goroutines stand in the client's line, where a lease is passed on without asking the store. The
-// turn is free then, unless the goroutine that has it lost its lease: the next one is granted by
+// slot is free then, unless the goroutine that has it lost its lease: the next one is granted by
 // now, and must wait here, or Unlock of the first would release it.
 type locker struct {
 	*handle
-	shape  local.Shape
+	mode   local.Mode
 	policy func(error)
-	turn   chan struct{} // a mutex that a bubble of virtual time understands; it guards the rest
+	slot   chan struct{} // a mutex that a bubble of virtual time understands; it guards the rest
 	lease  *Lease
 	stop   func() bool   // no longer tells of the loss; false: it is being told
 	told   chan struct{} // closed once it was
 }
 
-func newLocker(h *handle, s local.Shape, policy func(error)) sync.Locker {
+func newLocker(h *handle, s local.Mode, policy func(error)) sync.Locker {
 	if policy == nil {
 		panic("interlock: a Locker without a policy: choose PanicOnLoss, or what else is to be done with an error")
 	}
-	return &locker{handle: h, shape: s, policy: policy, turn: make(chan struct{}, 1)}
+	return &locker{handle: h, mode: s, policy: policy, slot: make(chan struct{}, 1)}
 }
 
 func (k *locker) Lock() {
 	ctx := context.Background() // without an end, and of no holder
 	for {
-		lease, err := lock(ctx, "lock", k.shape, false, k.handle)
+		lease, err := lock(ctx, "lock", k.mode, false, k.handle)
 		if err != nil {
 			k.policy(err)
-			keepalive.Rest(ctx, time.Second)
+			keepalive.Sleep(ctx, time.Second)
 			continue
 		}
-		k.turn <- struct{}{}
+		k.slot <- struct{}{}
 		if lease.Err() == nil {
 			k.lease = lease
 			k.watch(lease.Context())
 			return
 		}
-		<-k.turn            // it was lost behind a goroutine that had not unlocked,
+		<-k.slot            // it was lost behind a goroutine that had not unlocked,
 		_ = lease.Release() // and nobody has worked under it
 	}
 }
@@ -96,12 +96,12 @@ func (k *locker) watch(ctx context.Context) {
 }
 
 func (k *locker) Unlock() {
-	if len(k.turn) == 0 || k.lease == nil {
+	if len(k.slot) == 0 || k.lease == nil {
 		panic("interlock: Unlock of a Locker that is not locked")
 	}
 	lease, unknown := k.lease, k.stop()
 	k.lease = nil
-	defer func() { <-k.turn }() // also when the policy panics
+	defer func() { <-k.slot }() // also when the policy panics
 	err := lease.Release()
 	switch {
 	case !unknown:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// log has the log told, with the time of now.
+// log writes to the log from another goroutine, with the time of now.
 func (c *Client) log(level slog.Level, what string, args ...any) {
 	r := slog.NewRecord(time.Now(), level, what, 0)
 	r.Add(args...)
@@ -19,7 +19,7 @@ func (c *Client) write(r slog.Record) {
 	}
 }
 
-// trace has the tracer told, if there is one.
+// trace calls the tracer from another goroutine, if there is one.
 func (c *Client) trace(tell func(Tracer)) {
 	if t := c.opts.Tracer; t != nil {
 		c.traces.Tell(func() { tell(t) })

@@ -65,5 +65,5 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	return lock(ctx, op, mutexShape, try, m.handles...)
+	return lock(ctx, op, mutexMode, try, m.handles...)
 }

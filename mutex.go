@@ -23,13 +23,13 @@ func (m *Mutex) Err() error { return m.why() }
 // ErrTooManyWaiters, ErrClosed; driver.ErrName for a name that has another use, and
 // driver.ErrBroken when an operator broke the wait.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, "lock", mutexShape, false, &m.handle)
+	return lock(ctx, "lock", mutexMode, false, &m.handle)
 }
 
 // TryLock is Lock without waiting: ErrHeld if somebody has the mutex or waits for it,
 // ErrUnavailable at once if the store fails.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, "try", mutexShape, true, &m.handle)
+	return lock(ctx, "try", mutexMode, true, &m.handle)
 }
 
 // Do waits for the mutex and runs fn with it. The context of fn ends with the lease's and with ctx,

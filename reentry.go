@@ -22,9 +22,10 @@ func Fence(ctx context.Context, name string) uint64 {
 	return 0
 }
 
-// reenter decides what it means that the context of a Lock, which descends from that of the lease l,
-// may hold the name already: the owner of a lock is its context. It returns the hold that is there,
-// shared once more; none and no error when the context holds nothing of this name; or ErrDeadlock.
+// reenter decides what it means that the context of a Lock, which descends from that of the lease
+// l, may hold the name already: the owner of a lock is its context. It returns the hold that is
+// there, shared once more; none and no error when the context holds nothing of this name; or
+// ErrDeadlock.
 func (h *handle) reenter(l *lease, r *local.Request) (held, error) {
 	taken := 0 // of a semaphore, by the context
 	for ; l != nil; l = l.parent {

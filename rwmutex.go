@@ -17,12 +17,12 @@ func (m *RWMutex) Err() error { return m.why() }
 
 // Lock waits until the lock is held for writing. See [Mutex.Lock].
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, "lock", writeShape, false, &m.handle)
+	return lock(ctx, "lock", writeMode, false, &m.handle)
 }
 
 // TryLock is Lock without waiting. See [Mutex.TryLock].
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, "try", writeShape, true, &m.handle)
+	return lock(ctx, "try", writeMode, true, &m.handle)
 }
 
 // Do waits for the lock for writing and runs fn with it. See [Mutex.Do].
@@ -34,12 +34,12 @@ func (m *RWMutex) Do(ctx context.Context, fn func(context.Context) error) error 
 // store, for as long as a waiting writer allows. A reader's lease has no token. Errors are those of
 // [Mutex.Lock].
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, "read lock", readShape, false, &m.handle)
+	return lock(ctx, "read lock", readMode, false, &m.handle)
 }
 
 // TryRLock is RLock without waiting. See [Mutex.TryLock].
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, "read try", readShape, true, &m.handle)
+	return lock(ctx, "read try", readMode, true, &m.handle)
 }
 
 // RDo waits for the lock for reading and runs fn with it. See [Mutex.Do].

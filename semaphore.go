@@ -49,5 +49,5 @@ func (s *Semaphore) acquire(ctx context.Context, op string, w int, try bool) (*L
 	if s.err == nil && (w < 1 || w > s.limit) {
 		return nil, &Error{Op: op, Name: s.name, Err: fmt.Errorf("%d permits of %d: want 1 to %d", w, s.limit, s.limit)}
 	}
-	return lock(ctx, op, local.Shape{Kind: driver.Permit, Weight: w, Limit: s.limit}, try, &s.handle)
+	return lock(ctx, op, local.Mode{Kind: driver.Permit, Weight: w, Limit: s.limit}, try, &s.handle)
 }

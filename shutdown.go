@@ -14,8 +14,9 @@ import (
 	"github.com/interlock-go/interlock/internal/local"
 )
 
-// lastMoment is what is left of keepalive.LastWord for the end of the sessions where a Release took
-// the rest; and what a log and a tracer have at last, each, for what they were not told yet.
+// lastMoment is what is left of keepalive.ReleaseTimeout for the end of the sessions where a
+// Release took the rest; and what a log and a tracer have at last, each, for what they were not
+// told yet.
 const lastMoment = 50 * time.Millisecond
 
 // Shutdown ends the client in the manner of net/http: no new locks, waiters get ErrClosed, and
@@ -40,7 +41,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	c.mu.Unlock()
 	began := c.clock.Now()
 	if first {
-		for _, p := range c.everyPool() {
+		for _, p := range c.allPools() {
 			p.Reject(ErrClosed)
 		}
 		c.draining.Store(true) // only now: until a pool rejected everybody it could grant once more
@@ -53,7 +54,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 		case <-c.empty:
 		case <-ctx.Done():
 			held = fmt.Errorf("interlock: shutdown: leases were held: %w", ctx.Err())
-			for _, p := range c.everyPool() {
+			for _, p := range c.allPools() {
 				p.LoseAll(ErrClosed)
 			}
 			<-c.empty
@@ -65,8 +66,8 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	}
 	defer close(finished)
 	// What Shutdown waits for after the last lease is gone, and a Release of just before for an
-	// answer, have no more than LastWord together.
-	word := max(keepalive.LastWord-c.clock.Since(max(began, clock.Instant(c.left.Load()))), lastMoment)
+	// answer, have no more than ReleaseTimeout together.
+	word := max(keepalive.ReleaseTimeout-c.clock.Since(max(began, clock.Instant(c.left.Load()))), lastMoment)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), word)
 	defer cancel()
 	cleaning, stop := context.WithTimeout(bounded, word/2) // what is not given back by then goes with the sessions
@@ -74,7 +75,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	c.cleaner.Finish(cleaning, late)
 	stop()
 	end()
-	closing = closeAll(bounded, c.everyPool())
+	closing = closeAll(bounded, c.allPools())
 	if c.ownsDriver {
 		closing = errors.Join(closing, c.driver.Close(bounded))
 	}

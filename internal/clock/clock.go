@@ -35,7 +35,7 @@ type Clock struct {
 
 	base   time.Duration
 	slept  atomic.Int64 // of time.Duration, as known
-	looked atomic.Int64 // of Instant
+	synced atomic.Int64 // of Instant
 	mu     sync.Mutex   // held while slept changes
 }
 
@@ -48,14 +48,14 @@ func New(suspended func(known time.Duration) time.Duration) *Clock {
 	return c
 }
 
-// Now is cheap: it adds what the last Look found out about suspension.
+// Now is cheap: it adds what the last NowSynced found out about suspension.
 func (c *Clock) Now() Instant {
 	return Instant(time.Since(c.epoch) + time.Duration(c.slept.Load()) - c.base)
 }
 
-// Look asks the system whether the machine was suspended, and returns the time. Every timer on
+// NowSynced asks the system whether the machine was suspended, and returns the time. Every timer on
 // which trust depends calls it at most a second apart, and so does every renewal.
-func (c *Clock) Look() Instant {
+func (c *Clock) NowSynced() Instant {
 	known := time.Duration(c.slept.Load())
 	if c.suspended(known) != known { // most find nothing new, and those of many goroutines need not wait for each other
 		c.mu.Lock()
@@ -63,17 +63,17 @@ func (c *Clock) Look() Instant {
 		c.mu.Unlock()
 	}
 	now := c.Now()
-	c.looked.Store(int64(now))
+	c.synced.Store(int64(now))
 	return now
 }
 
-// Glance is Look for what is called by the thousand: it asks the system once in a millisecond of
-// running at most.
-func (c *Clock) Glance() Instant {
-	if now := c.Now(); now.Sub(Instant(c.looked.Load())) < time.Millisecond {
+// NowSampled is NowSynced for what is called by the thousand: it asks the system once in a
+// millisecond of running at most.
+func (c *Clock) NowSampled() Instant {
+	if now := c.Now(); now.Sub(Instant(c.synced.Load())) < time.Millisecond {
 		return now
 	}
-	return c.Look()
+	return c.NowSynced()
 }
 
 // Since returns what has passed since then.

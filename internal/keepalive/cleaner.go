@@ -23,7 +23,7 @@ const (
 // answered. It stops when the store has answered or when the claim's time is over anyway. It also
 // closes sessions that are over.
 //
-//	clean ─▶ queue ─▶ one of the workers tries once ─▶ done: room for one more worker
+//	add ─▶ queue ─▶ one of the workers tries once ─▶ done: room for one more worker
 //	           ▲                       │
 //	           └──── not answered ◀────┘ room for maxCleanups
 type Cleaner struct {
@@ -33,7 +33,7 @@ type Cleaner struct {
 	mu      sync.Mutex
 	queue   []*cleanup
 	workers int
-	room    int           // for so many workers
+	limit   int           // of the workers
 	running int           // in the queue or being tried, with the sessions that are being closed
 	idle    chan struct{} // closed when running is 0; replaced when it is not
 }
@@ -51,7 +51,7 @@ func NewCleaner() *Cleaner {
 	ctx, cancel := context.WithCancel(context.Background())
 	idle := make(chan struct{})
 	close(idle)
-	return &Cleaner{ctx: ctx, cancel: cancel, room: maxCleanups, idle: idle}
+	return &Cleaner{ctx: ctx, cancel: cancel, limit: maxCleanups, idle: idle}
 }
 
 // The pauses of a worker after tries that failed: short at first, and never so long that a claim of
@@ -61,9 +61,9 @@ const (
 	lastPause  = 400 * time.Millisecond
 )
 
-// clean has release called in the background until it succeeds, each try bounded, for at most the
-// time given, and then done with whether it did. It does nothing when the client has ended.
-func (cl *Cleaner) clean(within time.Duration, release func(context.Context) error, done func(certain bool)) {
+// add calls release in the background until it succeeds, each try bounded, for at most the
+// time given, and then done, with whether it did. It does nothing when the client has ended.
+func (cl *Cleaner) add(within time.Duration, release func(context.Context) error, done func(certain bool)) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.ctx.Err() != nil {
@@ -71,12 +71,12 @@ func (cl *Cleaner) clean(within time.Duration, release func(context.Context) err
 	}
 	cl.begin()
 	cl.queue = append(cl.queue, &cleanup{time.Now().Add(within), release, done})
-	cl.employ()
+	cl.startWorker()
 }
 
-// employ begins a worker where there is work and room for one. cl.mu is held.
-func (cl *Cleaner) employ() {
-	if len(cl.queue) > 0 && cl.workers < cl.room {
+// startWorker begins a worker where there is work and room for one. cl.mu is held.
+func (cl *Cleaner) startWorker() {
+	if len(cl.queue) > 0 && cl.workers < cl.limit {
 		cl.workers++
 		go cl.work()
 	}
@@ -88,20 +88,20 @@ func (cl *Cleaner) tried(answered bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if !answered {
-		cl.room = maxCleanups
+		cl.limit = maxCleanups
 		return
 	}
-	cl.room = min(cl.room+1, mostCleanups)
-	cl.employ()
+	cl.limit = min(cl.limit+1, mostCleanups)
+	cl.startWorker()
 }
 
 // next takes the first of the queue, or ends a worker.
 func (cl *Cleaner) next() *cleanup {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if len(cl.queue) == 0 || cl.workers > cl.room {
+	if len(cl.queue) == 0 || cl.workers > cl.limit {
 		if cl.workers--; cl.workers == 0 { // the next ones may meet a store that is silent by then
-			cl.queue, cl.room = nil, maxCleanups
+			cl.queue, cl.limit = nil, maxCleanups
 		}
 		return nil
 	}
@@ -129,7 +129,7 @@ func (cl *Cleaner) work() {
 			cl.over()
 		default:
 			cl.tried(false)
-			Rest(cl.ctx, pause)
+			Sleep(cl.ctx, pause)
 			pause = min(2*pause, lastPause)
 			cl.mu.Lock()
 			cl.queue = append(cl.queue, c)
@@ -147,7 +147,7 @@ func (cl *Cleaner) Close(s driver.Session) {
 	cl.begin()
 	go func() {
 		defer cl.over()
-		ctx, cancel := context.WithTimeout(cl.ctx, LastWord)
+		ctx, cancel := context.WithTimeout(cl.ctx, ReleaseTimeout)
 		defer cancel()
 		_ = s.Close(ctx)
 	}()
@@ -188,8 +188,8 @@ func (cl *Cleaner) Finish(ctx, late context.Context) {
 	}
 }
 
-// Rest pauses, and reports whether ctx lasted that long.
-func Rest(ctx context.Context, d time.Duration) bool {
+// Sleep pauses, and reports whether ctx lasted that long.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

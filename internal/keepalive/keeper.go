@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/fault"
 )
 
-// LastWord bounds the wait for the store's answer to what ends: a release, a session.
-const LastWord = 2 * time.Second
+// ReleaseTimeout bounds the wait for the store's answer to what ends: a release, a session.
+const ReleaseTimeout = 2 * time.Second
 
 // A Claim is what a session keeps alive. Its methods are called with the mutex of the line held.
 type Claim interface {
@@ -24,8 +24,8 @@ type Claim interface {
 	// Gone says that the store no longer keeps the claim, or keeps it only until it is released.
 	Gone(why error)
 
-	// Standing returns the claim's name, and whether the store has said that the claim stands.
-	Standing() (name string, answered bool)
+	// Status returns the claim's name, and whether the store has said that the claim stands.
+	Status() (name string, answered bool)
 }
 
 // Left is what somebody holds by a claim.
@@ -102,7 +102,7 @@ func (k *Keeper) current() (*Session, chan struct{}, error) {
 }
 
 func (k *Keeper) open(ctx context.Context) (*Session, error) {
-	started := k.Clock.Look()
+	started := k.Clock.NowSynced()
 	d, err := k.Driver.Open(ctx, driver.Spec{ID: driver.NewID(), Owner: k.Owner, TTL: k.TTL})
 	s, err := k.opened(d, started, err)
 	if err == nil {
@@ -136,7 +136,7 @@ func (k *Keeper) Seal() { k.closed = true }
 func (k *Keeper) Close() {
 	k.Seal()
 	if k.Session != nil {
-		k.Session.retire()
+		k.Session.close()
 	}
 }
 

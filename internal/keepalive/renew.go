@@ -38,7 +38,7 @@ func (s *Session) beat() {
 // it has anything to ask.
 func (s *Session) beforeBeat() (limit time.Duration, asks bool) {
 	k := s.keeper
-	now := k.Clock.Look() // before the deadline, which after a suspension would lie in the past
+	now := k.Clock.NowSynced() // before the deadline, which after a suspension would lie in the past
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s.Over {
@@ -49,18 +49,18 @@ func (s *Session) beforeBeat() (limit time.Duration, asks bool) {
 		if left := k.Idle - now.Sub(s.idleSince); left > 0 {
 			s.heartbeat.Reset(left)
 		} else {
-			s.retire()
+			s.close()
 		}
 		return 0, false
 	}
-	if asks = s.asks(); asks {
+	if asks = s.hasAnswered(); asks {
 		k.Silence.Begin(now)
 	}
 	s.asking = true
 	// A call must not last longer than what it renews. Where that has passed, or nobody holds
 	// anything, a renewal is as good as a new beginning.
 	end := min(now.Add(s.Valid), s.check(now).End)
-	return max(OneTry(end.Sub(now), s.Valid-s.maxGrace), time.Millisecond), asks
+	return max(TryTimeout(end.Sub(now), s.Valid-s.maxGrace), time.Millisecond), asks
 }
 
 // afterBeat says when the next beat comes.
@@ -87,9 +87,9 @@ func (s *Session) afterBeat(started clock.Instant, asks bool, err error) {
 	s.heartbeat.Reset(max(next, time.Millisecond))
 }
 
-// OneTry is how long a call may last of which one without an answer must not be the last: half of
-// the time that is left, so that another one fits, which has the rest.
-func OneTry(left, whole time.Duration) time.Duration {
+// TryTimeout is how long a call may last of which one without an answer must not be the last: half
+// of the time that is left, so that another one fits, which has the rest.
+func TryTimeout(left, whole time.Duration) time.Duration {
 	if left > whole/2 {
 		return left / 2
 	}
@@ -100,9 +100,9 @@ func OneTry(left, whole time.Duration) time.Duration {
 func (s *Session) Renew(ctx context.Context) error {
 	k := s.keeper
 	k.mu.Lock()
-	asks := s.asks()
+	asks := s.hasAnswered()
 	k.mu.Unlock()
-	started := k.Clock.Look()
+	started := k.Clock.NowSynced()
 	r, err := s.Driver.Renew(ctx)
 	of := s.renewalAnswered(asks, started, k.Clock.Now(), r, err)
 	k.Renewed(of)
@@ -141,11 +141,11 @@ func (s *Session) renewalAnswered(asks bool, started, now clock.Instant, r drive
 	return of
 }
 
-// asks reports whether a renewal has anything to ask the store for. One that has not, since no
-// claim was answered yet, succeeds whatever the store does, and proves nothing of it.
-func (s *Session) asks() bool {
+// hasAnswered reports whether a renewal has anything to ask the store for. One that has not, since
+// no claim was answered yet, succeeds whatever the store does, and proves nothing of it.
+func (s *Session) hasAnswered() bool {
 	for _, c := range s.claims {
-		if _, answered := c.Standing(); answered {
+		if _, answered := c.Status(); answered {
 			return true
 		}
 	}

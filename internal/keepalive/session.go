@@ -148,16 +148,16 @@ func (s *Session) Claims() int { return len(s.claims) }
 // Names returns the names of the claims. The mutex is held.
 func (s *Session) Names() (names []string) {
 	for _, c := range s.claims {
-		name, _ := c.Standing()
+		name, _ := c.Status()
 		names = append(names, name)
 	}
 	return names
 }
 
-// Discard gives a claim back to the store in the background: its outcome is unknown or nobody wants
-// it any more. then is called, with the mutex held, when the session has forgotten it. The mutex is
-// held.
-func (s *Session) Discard(c driver.Claim, then func()) {
+// ReleaseInBackground releases a claim until the store has answered: its outcome is unknown, or
+// nobody wants it any more. then is called, with the mutex held, when the session has forgotten it.
+// The mutex is held.
+func (s *Session) ReleaseInBackground(c driver.Claim, then func()) {
 	if s.Over {
 		return
 	}
@@ -182,7 +182,7 @@ func (s *Session) Discard(c driver.Claim, then func()) {
 		then()
 	}
 	s.unwanted++
-	s.keeper.Cleaner.clean(s.Valid, release, done)
+	s.keeper.Cleaner.add(s.Valid, release, done)
 }
 
 func (s *Session) isOver() bool {
@@ -211,8 +211,8 @@ func (s *Session) End(why error) {
 	s.keeper.Cleaner.Close(s.Driver)
 }
 
-// retire closes a session that nobody needs any more.
-func (s *Session) retire() {
+// close closes a session that nobody needs any more.
+func (s *Session) close() {
 	s.stop()
 	s.keeper.Cleaner.Close(s.Driver)
 }

@@ -12,7 +12,10 @@ import (
 // machine is suspended; after it, trust that has run out is noticed within this time.
 const LongestSleep = time.Second
 
-// trust is the timer that ends leases. It fires no later than the first hold ends.
+// trust is the timer that ends leases. It fires no later than the first hold ends: Guard brings it
+// forward for a new hold, and check sets it anew, from all holds, after each answer to a renewal
+// and each time that it fires. When a hold is released the timer stays as it is, and
+// fires once for nothing.
 type trust struct {
 	timer *time.Timer
 	at    clock.Instant // when it fires; Never when it does not run
@@ -35,7 +38,7 @@ func (s *Session) sleep(now, until clock.Instant) {
 
 // expire is the trust timer: it ends the leases whose time has come, whatever the store is doing.
 func (s *Session) expire() {
-	now := s.keeper.Clock.Look()
+	now := s.keeper.Clock.NowSynced()
 	s.keeper.mu.Lock()
 	defer s.keeper.mu.Unlock()
 	if !s.Over {

@@ -38,8 +38,8 @@ func Under(parent context.Context) *Context {
 	return &Context{parent: parent, deadline: deadline}
 }
 
-// Limit ends the context after d, if nothing ends it before. Whoever made it calls it, before
-// anybody else has it.
+// Limit ends the context after d, if nothing ends it before. It must be called before the context
+// is used.
 func (b *Context) Limit(d time.Duration) {
 	if ours := time.Now().Add(d); b.deadline.IsZero() || ours.Before(b.deadline) {
 		b.deadline = ours
@@ -131,7 +131,7 @@ func (b *Context) Err() error {
 	return b.err
 }
 
-// Finish ends the context when what it bounded is over. Whoever made it calls it, under no mutex:
+// Finish ends the context when what it bounded is over. It must be called under no mutex:
 // to let go of the parent calls methods of that.
 func (b *Context) Finish() {
 	b.End(context.Canceled)

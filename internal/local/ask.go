@@ -13,20 +13,18 @@ import (
 	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
-// errand sends the standing claim c from a goroutine of its own, after a pause.
-func (p *Pool) errand(ctx context.Context, c *claim, pause time.Duration) {
-	if pause > 0 {
-		keepalive.Rest(ctx, pause)
-	}
-	if p.send(ctx, c, p.Clock.Now()) {
-		p.await(ctx, c)
-	}
-}
-
-// send sends the claim c to the store once, and acts on the answer. started is the time, or a
-// little before. It reports whether c stands in the store's line, where the caller is to await it.
-// ctx may be that of the goroutine that wants the lock: the common case costs no other goroutine.
-func (p *Pool) send(ctx context.Context, c *claim, started clock.Instant) (queued bool) {
+// acquire sends the claim c to the store once, and acts on the answer. It reports whether c stands
+// in the store's line; then the caller has to await it. ctx may be that of the goroutine that wants
+// the lock: the common case costs no other goroutine.
+//
+//  1. begin bounds the call and adds c to the session, under the mutex. Where there is no session,
+//     open opens one.
+//  2. The driver's Acquire runs under no mutex. Trust counts from started, a moment before it.
+//  3. onAnswer moves the line, under the mutex again. Meanwhile the waiter may have left, the
+//     session may have ended, and the store may have taken c back by itself: so it looks first
+//     whether c is what the line waits for, and treats what the store said by itself as younger
+//     than the answer.
+func (p *Pool) acquire(ctx context.Context, c *claim, started clock.Instant) (queued bool) {
 	call := lazyctx.Under(ctx)
 	defer call.Finish()
 	joined, err := p.begin(call, c, started)
@@ -37,14 +35,14 @@ func (p *Pool) send(ctx context.Context, c *claim, started clock.Instant) (queue
 	if err == nil {
 		g, err = c.session.Driver.Acquire(call, c.Claim) //nolint:contextcheck // likewise
 	}
-	now := p.Clock.Look() // the machine may have been suspended since it was sent
+	now := p.Clock.NowSynced() // the machine may have been suspended since it was sent
 	gaveUp := err != nil && ended(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.silence.End()
-	queued = p.answered(c, gaveUp && ctx != c.ctx, started, now, g, err)
+	queued = p.onAnswer(c, gaveUp && ctx != c.ctx, started, now, g, err)
 	if w := c.line.waiters.first; w != nil {
-		p.expectPatience(w, now)
+		p.armPatience(w, now)
 	}
 	return queued
 }
@@ -52,9 +50,9 @@ func (p *Pool) send(ctx context.Context, c *claim, started clock.Instant) (queue
 // tryPatience is how long a try waits for a store that does not answer.
 const tryPatience = 2 * time.Second
 
-// begin bounds the call, and makes c a claim of the session, if there is one: it reports whether. An
-// attempt goes on for half of what is left of the first waiter's patience, so that another one
-// fits, and for tryPatience if it is for a try.
+// begin bounds the call, and adds c to the session. It reports false where there is none. A call
+// lasts half of what is left of the first waiter's patience, so that another one fits, and at most
+// tryPatience if it is for a try.
 func (p *Pool) begin(call *lazyctx.Context, c *claim, now clock.Instant) (joined bool, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +62,7 @@ func (p *Pool) begin(call *lazyctx.Context, c *claim, now clock.Instant) (joined
 	if err != nil {
 		return false, err
 	}
-	bound := keepalive.OneTry(p.patienceOf(first, now), p.Patience)
+	bound := keepalive.TryTimeout(p.patienceOf(first, now), p.Patience)
 	if first.Try {
 		bound = min(bound, tryPatience)
 	}
@@ -73,7 +71,7 @@ func (p *Pool) begin(call *lazyctx.Context, c *claim, now clock.Instant) (joined
 	return s != nil, nil
 }
 
-// open opens a session, and makes c a claim of it. It returns the time after that.
+// open opens a session, adds c to it, and returns the time after that.
 func (p *Pool) open(call *lazyctx.Context, c *claim) (now clock.Instant, err error) {
 	s, err := p.keeper.Open(call)
 	if err != nil {
@@ -88,14 +86,14 @@ func (p *Pool) open(call *lazyctx.Context, c *claim) (now clock.Instant, err err
 	return p.Clock.Now(), err
 }
 
-// join makes c a claim of s, unless that is nil, and returns the first waiter, or an error if c is
-// wanted no more.
+// join adds c to the session s, unless that is nil. It returns the first waiter, or
+// driver.ErrNotSent if nobody waits for c any more.
 func (p *Pool) join(c *claim, s *keepalive.Session) (first *waiter, _ error) {
 	l := c.line
 	if s != nil {
-		l.admit(s)
+		l.checkGrace(s)
 	}
-	if first = l.waiters.first; first == nil || l.standing != c && !slices.Contains(l.beside, c) { // given up
+	if first = l.waiters.first; first == nil || l.pending != c && !slices.Contains(l.extra, c) { // given up
 		return nil, driver.ErrNotSent
 	}
 	if s != nil {
@@ -105,10 +103,9 @@ func (p *Pool) join(c *claim, s *keepalive.Session) (first *waiter, _ error) {
 	return first, nil
 }
 
-// answered acts on what became of the claim c between started and now, which a look at the clock
-// gave. gaveUp says that whoever wants it and asked for it waits no longer. It reports whether c is
-// to be awaited.
-func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g driver.Grant, err error) (queued bool) {
+// onAnswer handles the result of an Acquire of c that lasted from started until now. gaveUp says
+// that it ended because its caller's context did. It reports whether c has to be awaited.
+func (p *Pool) onAnswer(c *claim, gaveUp bool, started, now clock.Instant, g driver.Grant, err error) (queued bool) {
 	l := c.line
 	switch { // what the store said by itself while the answer was under way is younger
 	case err == nil && c.session.Over:
@@ -120,31 +117,31 @@ func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g dri
 		p.silence.Answered(now)
 		c.answered, c.acquired, c.known, c.fence = true, started, now, g.Fence
 		if g.Held {
-			l.admit(c.session)
+			l.checkGrace(c.session)
 		}
 	}
 	switch {
-	case len(l.beside) > 0 && l.aside(c):
-		l.tried(c, g, now, err)
-	case l.standing != c: // given up meanwhile
-		c.discard()
-		p.tidy(l)
+	case len(l.extra) > 0 && l.removeExtra(c):
+		l.onExtraAnswer(c, g, now, err)
+	case l.pending != c: // given up meanwhile
+		c.releaseInBackground()
+		p.removeIfIdle(l)
 	case err != nil:
 		l.failed(c, gaveUp, err)
 	case g.Held:
 		if l.grant(c, now); c.Kind == driver.Permit {
-			l.widen()
+			l.raiseExtra()
 		}
 	case c.Queue:
-		l.failures, l.excused, l.abreast = 0, false, 0
-		c.state, c.inWay = waiting, g.Holder
-		if l.settle(); l.standing == c {
+		l.failures, l.retried, l.extraLimit = 0, false, 0
+		c.state, c.blocker = waiting, g.Holder
+		if l.settle(); l.pending == c {
 			return true
 		}
-		c.discard() // it stood for a try only, the last that was left of those who wanted it
+		c.releaseInBackground() // it stood for a try only, the last that was left of those who wanted it
 	default:
 		c.session.Untrack(c.ID)
-		l.standing, l.failures, l.excused, l.abreast = nil, 0, false, 0
+		l.pending, l.failures, l.retried, l.extraLimit = nil, 0, false, 0
 		w := l.waiters.first
 		l.waiters.remove(w)
 		w.fail(p.Held(g.Holder))
@@ -153,13 +150,13 @@ func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g dri
 	return false
 }
 
-// failed handles an Acquire of the standing claim that was not answered with a state. What is known
+// failed handles an Acquire of the pending claim that was not answered with a state. What is known
 // is acted on; what is unknown is released.
 func (l *line) failed(c *claim, gaveUp bool, err error) {
 	p := l.host
-	l.standing, l.abreast = nil, 0
+	l.pending, l.extraLimit = nil, 0
 	c.stop()
-	c.forgo(err)
+	c.cleanUpAfter(err)
 	if errors.Is(err, driver.ErrUnable) {
 		err = fault.Unavailable(err)
 	}
@@ -170,9 +167,9 @@ func (l *line) failed(c *claim, gaveUp bool, err error) {
 		w := l.waiters.first
 		l.waiters.remove(w)
 		w.fail(err)
-	case gaveUp: // it leaves the line by itself; and that is no failure of the store, for which the next would pause
-	case (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 0 && !l.excused:
-		l.excused = true // and asked again, with a new session if that is what was lost
+	case gaveUp: // the caller leaves the line by itself; the next must not pause as after a failure of the store
+	case (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 0 && !l.retried:
+		l.retried = true // and asked again, with a new session if that is what was lost
 		p.silence.Answered(now)
 	default:
 		l.failures++
@@ -181,7 +178,7 @@ func (l *line) failed(c *claim, gaveUp bool, err error) {
 	l.settle()
 }
 
-// refused reports whether err ends the wait of those whom the claim stood for.
+// refused reports whether err ends the wait of those for whom the claim was sent.
 func refused(err error) bool {
 	return fault.Final(err) || errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrUnable)
 }

@@ -14,27 +14,27 @@ import (
 // that is still waiting.
 const mayBeEarly = 16
 
-// attend is await in the goroutine of w, which has asked for c itself: what the store says then
-// wakes nobody else. It returns when w is decided or ctx ends, too; then c goes on in a goroutine
-// of its own, for others.
-func (p *Pool) attend(ctx context.Context, w *waiter, c *claim) {
+// awaitBy runs waitRemote in the goroutine of w, which has sent c itself: a grant then wakes no
+// other goroutine first. It returns also when w is decided or ctx ends. Then c is awaited by a
+// goroutine of its own, for the others.
+func (p *Pool) awaitBy(ctx context.Context, w *waiter, c *claim) {
 	own := lazyctx.Under(ctx)
 	defer own.Finish()
-	if p.attends(own, w, c) {
-		p.await(own, c) //nolint:contextcheck // it is made of ctx
+	if p.beginAwait(own, w, c) {
+		p.waitRemote(own, c) //nolint:contextcheck // it is made of ctx
 	}
 }
 
-func (p *Pool) attends(own *lazyctx.Context, w *waiter, c *claim) bool {
+func (p *Pool) beginAwait(own *lazyctx.Context, w *waiter, c *claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case c.line.standing != c: // given up before anybody came to await it
-		c.discard()
-		p.tidy(c.line)
+	case c.line.pending != c: // given up before it was awaited
+		c.releaseInBackground()
+		p.removeIfIdle(c.line)
 		return false
-	case !w.stands:
-		go p.await(c.background(), c)
+	case !w.queued:
+		go p.waitRemote(c.background(), c)
 		return false
 	}
 	w.attending = own
@@ -42,17 +42,19 @@ func (p *Pool) attends(own *lazyctx.Context, w *waiter, c *claim) bool {
 	return true
 }
 
-// await waits in the store's line for a claim that was queued, until it is granted or given up, or
-// ctx ends.
-func (p *Pool) await(ctx context.Context, c *claim) {
+// waitRemote calls the driver's Wait for a claim that stands in the store's line, until it is
+// granted or given up, or ctx ends. A Wait may return early, or with an error that says nothing of
+// the claim: it is called again, after a pause where that goes on. A grant that comes long after
+// the last renewal may be over at the store: the session is renewed first, and Wait asked again.
+func (p *Pool) waitRemote(ctx context.Context, c *claim) {
 	failures, early := 0, 0
 	for {
 		asked := p.Clock.Now()
 		g, err := c.session.Driver.Wait(ctx, c.Claim)
-		if p.Clock.Look().Sub(asked) > time.Millisecond {
+		if p.Clock.NowSynced().Sub(asked) > time.Millisecond {
 			early = 0
 		}
-		then, valid, err := p.waited(c, ctx.Err() != nil, g, err)
+		then, valid, err := p.onWait(c, ctx.Err() != nil, g, err)
 		switch then {
 		case waitedOut:
 			return
@@ -66,12 +68,12 @@ func (p *Pool) await(ctx context.Context, c *claim) {
 			}
 			failures = 0
 			if early++; early > mayBeEarly { // a driver that does not wait at all must not keep a core busy
-				keepalive.Rest(ctx, keepalive.FirstPause)
+				keepalive.Sleep(ctx, keepalive.FirstPause)
 			}
 		}
 		if err != nil {
 			failures++
-			keepalive.Rest(ctx, keepalive.Backoff(failures))
+			keepalive.Sleep(ctx, keepalive.Backoff(failures))
 		}
 	}
 }
@@ -83,9 +85,9 @@ const (
 	waitRenewed        // another Wait, once the session was renewed
 )
 
-// waited acts on what a Wait for the claim returned; over says that who awaited it does no longer.
-// A session that is to be renewed first is valid for so long.
-func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int, valid time.Duration, _ error) {
+// onWait handles the result of a Wait for c. over says that the context of the goroutine that waits
+// has ended. valid is for how long the session is good that is to be renewed first.
+func (p *Pool) onWait(c *claim, over bool, g driver.Grant, err error) (then int, valid time.Duration, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := c.line
@@ -94,13 +96,13 @@ func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int,
 	}
 	if err == nil && g.Held {
 		c.fence = g.Fence
-		l.admit(c.session)
+		l.checkGrace(c.session)
 	}
 	now := p.Clock.Now()
 	switch {
-	case l.standing != c: // given up
-		c.discard()
-		p.tidy(l)
+	case l.pending != c: // given up
+		c.releaseInBackground()
+		p.removeIfIdle(l)
 	case err == nil && g.Held && c.fresh(l.waiters.first.Grace, now):
 		l.grant(c, now)
 	case refused(err): // an operator broke it, or the store refuses it
@@ -113,13 +115,13 @@ func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int,
 		l.again(c)
 	case over: // it stands for others
 		c.ctx = nil
-		go p.await(c.background(), c)
+		go p.waitRemote(c.background(), c)
 	case err != nil:
 		p.silence.Failed(now, err)
 		return waitOn, 0, err
 	case !g.Held:
 		if g.Holder != nil {
-			c.inWay = g.Holder
+			c.blocker = g.Holder
 		}
 		return waitOn, 0, nil
 	case l.tooLate(c, now):
@@ -130,11 +132,10 @@ func (p *Pool) waited(c *claim, over bool, g driver.Grant, err error) (then int,
 	return waitedOut, 0, nil
 }
 
-// again gives the standing claim back; the line stands again at its end in the store, where
-// somebody waits.
+// again gives the pending claim back. Where somebody waits, the line queues again at the end.
 func (l *line) again(c *claim) {
-	l.standing = nil
+	l.pending = nil
 	c.stop()
-	c.discard()
+	c.releaseInBackground()
 	l.settle()
 }

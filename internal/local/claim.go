@@ -29,7 +29,7 @@ type claim struct {
 	holds    []*Hold
 	only     [1]*Hold       // what holds is where there is one
 	gone     error          // why the store lost it, or will not keep it for longer; nil while it does
-	inWay    *driver.Holder // when last asked
+	blocker  *driver.Holder // the holder that it waits for, as of the last answer
 
 	ctx    context.Context //nolint:containedctx // of its asking and waiting in the background; nil before there is any
 	cancel context.CancelFunc
@@ -67,7 +67,7 @@ func (c *claim) fits(w *waiter) bool { return c.alike(w) && (c.Queue || w.Try) }
 
 // alike reports whether w could hold c.
 func (c *claim) alike(w *waiter) bool {
-	return w != nil && w.Shape == Shape{c.Kind, c.Weight, c.Limit, c.Note}
+	return w != nil && w.Mode == Mode{c.Kind, c.Weight, c.Limit, c.Note}
 }
 
 // until is the end of trust in the claim, for a lease of this grace. A renewal counts if it began
@@ -117,8 +117,8 @@ func (c *claim) Check(now clock.Instant) keepalive.Left {
 	return left
 }
 
-// Standing implements keepalive.Claim.
-func (c *claim) Standing() (name string, answered bool) { return c.Name, c.answered }
+// Status implements keepalive.Claim.
+func (c *claim) Status() (name string, answered bool) { return c.Name, c.answered }
 
 // Gone implements keepalive.Claim. Holders lose it; waiters stand again at the end of the line,
 // unless an operator rejected them, which the driver's Wait says.
@@ -130,24 +130,24 @@ func (c *claim) Gone(why error) {
 		h.lose(why)
 	}
 	l := c.line
-	if l.standing != c || c.state != waiting || !c.session.Over { // else Wait returns the reason, and knows it better
+	if l.pending != c || c.state != waiting || !c.session.Over { // else Wait returns the reason, and knows it better
 		return
 	}
-	l.standing = nil
+	l.pending = nil
 	c.stop()
 	l.settle()
 }
 
-// discard gives c back to the store in the background: its outcome is unknown or nobody wants it
-// any more.
-func (c *claim) discard() {
+// releaseInBackground releases c without waiting for the answer, until there is one: its outcome is
+// unknown, or nobody wants it any more.
+func (c *claim) releaseInBackground() {
 	if c.session != nil {
-		c.session.Discard(c.Claim, func() { c.line.host.actions.tidy(c.line) })
+		c.session.ReleaseInBackground(c.Claim, func() { c.line.host.actions.removeIfIdle(c.line) })
 	}
 }
 
-// forgo acts on what an error says of where c stands.
-func (c *claim) forgo(err error) {
+// cleanUpAfter releases c after a failed Acquire, unless err says that the store does not have it.
+func (c *claim) cleanUpAfter(err error) {
 	switch s := c.session; {
 	case s == nil:
 	case errors.Is(err, driver.ErrSessionLost):
@@ -155,6 +155,6 @@ func (c *claim) forgo(err error) {
 	case errors.Is(err, driver.ErrNotSent) || fault.Final(err):
 		s.Untrack(c.ID)
 	default:
-		c.discard()
+		c.releaseInBackground()
 	}
 }

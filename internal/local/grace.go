@@ -16,16 +16,16 @@ func LongestGrace(valid time.Duration) time.Duration { return valid / 3 }
 // less than its TTL.
 func LongestGiven(valid time.Duration) time.Duration { return valid / 5 * 2 }
 
-// NoSuchGrace is the error of who wants a longer one.
+// NoSuchGrace is the error of a lock with a longer one.
 func NoSuchGrace(valid time.Duration) error {
 	return fmt.Errorf("the store keeps a session for %v, so there is no grace above two fifths of that: %w", valid, errors.ErrUnsupported)
 }
 
-// admit fails waiters who want a grace that s cannot give: the store may keep sessions for less
-// than it was asked for. Any of them may come to be first, with a claim that was made for another.
-// Who chose no grace has what there is. A renewal that came late may be good for less: that passes
-// with the next one, and rejects nobody.
-func (l *line) admit(s *keepalive.Session) {
+// checkGrace fails waiters with a grace that s cannot give: the store may keep sessions for less
+// than it was asked for. It looks at all, since any of them may come to be first, with a claim that
+// was made for another. A grace that is a default is shortened instead. A renewal that came late
+// may be good for less: that passes with the next one, and rejects nobody.
+func (l *line) checkGrace(s *keepalive.Session) {
 	longest := LongestGiven(max(s.Valid, s.Driver.Valid()))
 	if w := l.waiters.first; w == nil || w.Grace <= longest {
 		return

@@ -33,15 +33,15 @@ type Hold struct {
 	maxHold time.Duration // 0 for none
 	since   clock.Instant // when it was granted, and from its first lease on when that began
 
-	sharers int  // leases on it, made or about to be
-	begun   bool // somebody has or had a lease on it
-	used    bool // somebody had a lease on it: it was released or lost, and not only declined
-	leases  []Lease
-	single  [1]Lease // what leases is where there is one
-	lost    error    // matches ErrLost, once it is lost
-	left    bool
-	maximum clock.Instant // when its MaxHold ends its leases; Never before the first, and without one
-	leaving *time.Timer   // its grace after a loss, or the rest of its MinHold
+	sharers      int  // leases on it, made or about to be
+	begun        bool // somebody has or had a lease on it
+	used         bool // somebody had a lease on it: it was released or lost, and not only declined
+	leases       []Lease
+	single       [1]Lease      // what leases is where there is one
+	lost         error         // matches ErrLost, once it is lost
+	released     bool          // it has left its line
+	maximum      clock.Instant // when its MaxHold ends its leases; Never before the first, and without one
+	releaseTimer *time.Timer   // its grace after a loss, or the rest of its MinHold
 }
 
 // Begin puts a lease on the hold, which began at since, and reports whether the hold is good for
@@ -84,7 +84,7 @@ func (h *Hold) Live() (kind driver.Kind, weight int, live bool) {
 	p := h.claim.line.host
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return h.claim.Kind, h.claim.Weight, h.lost == nil && !h.left && h.sharers > 0
+	return h.claim.Kind, h.claim.Weight, h.lost == nil && !h.released && h.sharers > 0
 }
 
 // Share keeps the hold from leaving until one more lease, which is about to be made, is on it. It
@@ -96,7 +96,7 @@ func (h *Hold) Share(r *Request, ttl time.Duration, isolated, ownGrace bool) (re
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case h.lost != nil || h.left || h.sharers == 0:
+	case h.lost != nil || h.released || h.sharers == 0:
 		return "", false
 	case ttl != 0 && ttl != p.ttl:
 		return "TTL", true
@@ -125,7 +125,7 @@ func (h *Hold) Check(now clock.Instant) {
 
 func (h *Hold) check(now clock.Instant) {
 	switch {
-	case h.lost != nil || h.left || now < h.until():
+	case h.lost != nil || h.released || now < h.until():
 	case now >= h.maximum:
 		h.lose(fault.ErrMaxHold)
 	default:
@@ -133,18 +133,17 @@ func (h *Hold) check(now clock.Instant) {
 	}
 }
 
-// lose ends the leases of the hold and takes it out of the line a grace later, unless its owner
-// releases it before: whoever is next gets in when the work has stopped or its time to stop is
-// over.
+// lose ends the leases of the hold, and takes it out of the line a grace later, or when its owner
+// releases it: the next one gets in when the work has stopped, or the time in which it must.
 func (h *Hold) lose(why error) {
-	if h.leaving != nil && h.sharers == 0 && h.claim.gone != nil {
-		h.leaving.Reset(0) // released, and there is nothing left to keep for its MinHold
+	if h.releaseTimer != nil && h.sharers == 0 && h.claim.gone != nil {
+		h.releaseTimer.Reset(0) // released, and there is nothing left to keep for its MinHold
 	}
-	if h.lost != nil || h.left {
+	if h.lost != nil || h.released {
 		return
 	}
 	h.lost = fault.Lost(why)
-	if h.leaving != nil {
+	if h.releaseTimer != nil {
 		return // released, and kept for its MinHold only
 	}
 	for _, l := range h.leases {
@@ -153,30 +152,29 @@ func (h *Hold) lose(why error) {
 	}
 	c := h.claim
 	c.line.host.Log(slog.LevelWarn, "interlock: lease lost", "name", c.Name, "fence", h.Fence, "reason", why)
-	h.leaving = c.line.host.actions.leave(h, h.grace) // or with the rest of its MinHold after that
+	h.releaseTimer = c.line.host.actions.releaseAfter(h, h.grace) // or with the rest of its MinHold after that
 }
 
-// off takes a lease off the hold, or one that was about to be made, and reports whether it was the
-// last.
-func (h *Hold) off(l Lease) (last bool) {
+// removeLease takes a lease off the hold, or one that was about to be made. It reports whether it
+// was the last.
+func (h *Hold) removeLease(l Lease) (last bool) {
 	h.leases = slices.DeleteFunc(h.leases, func(other Lease) bool { return other == l })
 	h.sharers--
 	return h.sharers == 0
 }
 
-// kept reports whether the hold stays for its MinHold, and sets the timer for the rest of that. A
-// MinHold binds who had a lease; a hold that nobody was given a lease on, because its Lock failed,
-// leaves no trace.
-func (h *Hold) kept(now clock.Instant) bool {
+// keepForMinHold reports whether the hold stays for its MinHold, and sets the timer for the rest of
+// that. A hold without a lease, because its Lock failed, is not kept.
+func (h *Hold) keepForMinHold(now clock.Instant) bool {
 	keep := h.minHold - now.Sub(h.since)
 	if keep <= 0 || !h.used || h.claim.gone != nil {
 		return false
 	}
 	keep = min(keep, keepalive.LongestSleep)
-	if h.leaving == nil {
-		h.leaving = h.claim.line.host.actions.leave(h, keep)
+	if h.releaseTimer == nil {
+		h.releaseTimer = h.claim.line.host.actions.releaseAfter(h, keep)
 	} else {
-		h.leaving.Reset(keep)
+		h.releaseTimer.Reset(keep)
 	}
 	return true
 }

@@ -36,8 +36,8 @@ func (p *Pool) Unlocked() bool {
 // calls are the requests of claims that stand for somebody. The mutex is held.
 func (p *Pool) calls() (under []*lazyctx.Context) {
 	for _, l := range p.lines {
-		if l.standing != nil && l.standing.call != nil {
-			under = append(under, l.standing.call)
+		if l.pending != nil && l.pending.call != nil {
+			under = append(under, l.pending.call)
 		}
 	}
 	return under
@@ -61,7 +61,7 @@ func (p *Pool) GiveUpWhenGranted(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	p.send(ctx, c, w.since)
+	p.acquire(ctx, c, w.since)
 	<-w.ready
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()

@@ -43,12 +43,12 @@ type host struct {
 // actions is what events in a line lead to. It begins what is to be done and does not wait for it.
 // The mutex is held.
 type actions interface {
-	// ask has the claim asked for in a goroutine of its own, after a pause.
-	ask(c *claim, pause time.Duration)
+	// acquireAfter sends the claim from a goroutine of its own, after a pause.
+	acquireAfter(c *claim, pause time.Duration)
 
-	// leave has the hold leave its line when d is over.
-	leave(h *Hold, d time.Duration) *time.Timer
+	// releaseAfter takes the hold out of its line when d is over.
+	releaseAfter(h *Hold, d time.Duration) *time.Timer
 
-	// tidy is told that a line may be empty.
-	tidy(l *line)
+	// removeIfIdle drops the line if nobody is left in it.
+	removeIfIdle(l *line)
 }

@@ -14,25 +14,25 @@ import (
 // line is the local line of one name. At most one claim waits in the store's line at a time, made
 // for the first waiter here; exclusive holders share one claim one after the other (see pass),
 // readers share one at the same time, and permits have one each. Where permits are free, several
-// are asked for side by side: see spread.
+// are asked for side by side: see acquireExtra.
 //
 // After every event settle restores the invariant: the first waiter has a claim that stands for it,
 // or that it may be passed, and nobody waits who will not.
 //
 // Everything here is guarded by the mutex of its host.
 type line struct {
-	host     *host
-	name     string
-	waiters  queue
-	standing *claim   // asked for or waiting at the store
-	beside   []*claim // permits that are tried for beside it: see spread
-	abreast  int      // how many of those there may be
-	held     []*claim
-	only     [1]*claim // what held is where there is one
-	failures int       // attempts without an answer in a row
-	excused  bool      // since the last answer the session was lost, once
-	late     int       // grants in a row that came too late to be used
-	passes   int       // in all, for people
+	host       *host
+	name       string
+	waiters    queue
+	pending    *claim   // asked for or waiting at the store
+	extra      []*claim // permits that are tried for beside it: see acquireExtra
+	extraLimit int      // how many of those there may be
+	held       []*claim
+	only       [1]*claim // what held is where there is one
+	failures   int       // attempts without an answer in a row
+	retried    bool      // since the last answer, at once, because the session was lost
+	late       int       // grants in a row that came too late to be used
+	passes     int       // in all, for people
 }
 
 // passWindow is how long a claim may be passed on, or joined by readers, before the client stands
@@ -62,19 +62,19 @@ func (l *line) enter(w *waiter) (*claim, error) {
 	return l.advance(), nil
 }
 
-// advance makes the claim that is to be asked for now: for the first waiter, unless a claim is
-// standing or an exclusive one is held. The caller sends it, by send in its own goroutine, or in
-// another by its actions.
+// advance makes the claim that is to be sent now: for the first waiter, unless a claim is pending
+// or an exclusive one is held. The caller sends it, by acquire in its own goroutine, or by
+// acquireAfter in another.
 func (l *line) advance() *claim {
 	w := l.waiters.first
 	switch {
-	case w == nil || l.standing != nil || len(l.held) > 0 && l.exclusive():
+	case w == nil || l.pending != nil || len(l.held) > 0 && l.exclusive():
 		return nil
-	case len(l.beside) >= l.waiters.length: // those may be enough
+	case len(l.extra) >= l.waiters.length: // those may be enough
 		return nil
 	}
-	l.standing = l.claimFor(w)
-	return l.standing
+	l.pending = l.claimFor(w)
+	return l.pending
 }
 
 func (l *line) claimFor(w *waiter) *claim {
@@ -93,16 +93,16 @@ func (l *line) settle() {
 		l.reject(l.refusal(), func(w *waiter) bool { return w.Try })
 	}
 	first := l.waiters.first
-	if c := l.standing; c != nil && !c.fits(first) { // given up: whoever sends it, or awaits it, finds that and releases it
-		l.standing = nil
+	if c := l.pending; c != nil && !c.fits(first) { // given up: acquire or waitRemote finds that, and releases it
+		l.pending = nil
 		c.stop()
 	}
 	if first == nil {
-		for _, c := range l.beside {
+		for _, c := range l.extra {
 			c.stop()
 		}
 		if len(l.held) == 0 {
-			l.host.actions.tidy(l)
+			l.host.actions.removeIfIdle(l)
 		}
 		return
 	}
@@ -111,7 +111,7 @@ func (l *line) settle() {
 		pause = keepalive.Backoff(l.failures)
 	}
 	if c := l.advance(); c != nil {
-		l.host.actions.ask(c, pause)
+		l.host.actions.acquireAfter(c, pause)
 	}
 }
 
@@ -127,9 +127,9 @@ func (l *line) reject(why error, match func(*waiter) bool) {
 	}
 }
 
-// blocked reports whether it is known that whoever comes has to wait.
+// blocked reports whether it is known that the next to come has to wait.
 func (l *line) blocked() bool {
-	return l.exclusive() || l.failures > 0 && l.host.silence.Err() != nil || l.standing != nil && l.standing.state == waiting
+	return l.exclusive() || l.failures > 0 && l.host.silence.Err() != nil || l.pending != nil && l.pending.state == waiting
 }
 
 // exclusive reports whether a claim is held here that keeps out everybody else here, too.
@@ -144,15 +144,15 @@ func (l *line) refusal() error {
 		return l.host.Held(c.describe())
 	}
 	err := l.host.silence.Err()
-	if c := l.standing; c != nil && c.state == waiting && err == nil {
-		return l.host.Held(c.inWay)
+	if c := l.pending; c != nil && c.state == waiting && err == nil {
+		return l.host.Held(c.blocker)
 	}
 	return fault.Unavailable(err)
 }
 
 // joinable returns the read claim that w may share: the youngest one, within the pass window. An
-// older one that has not drained extends that, so that a client never has more than two: whoever
-// waits behind the younger waits for the older in any case.
+// older one that has not drained extends that, so that a client never has more than two: those who
+// wait behind the younger wait for the older in any case.
 func (l *line) joinable(w *waiter) *claim {
 	if len(l.held) == 0 || l.host.isolated {
 		return nil
@@ -169,13 +169,13 @@ func (l *line) joinable(w *waiter) *claim {
 	return c
 }
 
-// grant serves the standing claim, which the store has granted. One that came too late to be used
+// grant serves the pending claim, which the store has granted. One that came too late to be used
 // is given back, and asked for anew.
 func (l *line) grant(c *claim, now clock.Instant) {
-	l.standing, l.failures, l.excused = nil, 0, false
+	l.pending, l.failures, l.retried = nil, 0, false
 	w := l.waiters.first
 	if !c.fresh(w.Grace, now) {
-		c.discard()
+		c.releaseInBackground()
 		l.failures++
 		l.tooLate(c, now)
 		l.settle()
@@ -209,7 +209,7 @@ func (l *line) give(c *claim, w *waiter, n int, now clock.Instant) {
 	c.holds = append(c.holds, h)
 	c.session.Guard(c.until(h.grace), h.grace)
 	l.host.Holds.Add(1)
-	if w.stands {
+	if w.queued {
 		l.waiters.remove(w)
 	}
 	w.hold = h

@@ -18,10 +18,10 @@ import (
 // noted are the actions of a line that nobody carries out.
 type noted struct{ asked []*claim }
 
-func (n *noted) ask(c *claim, _ time.Duration)          { n.asked = append(n.asked, c) }
-func (n *noted) leave(*Hold, time.Duration) *time.Timer { return time.NewTimer(time.Hour) }
-func (n *noted) tidy(*line)                             {}
-func (n *noted) take() (asked []*claim)                 { asked, n.asked = n.asked, nil; return asked }
+func (n *noted) acquireAfter(c *claim, _ time.Duration)        { n.asked = append(n.asked, c) }
+func (n *noted) releaseAfter(*Hold, time.Duration) *time.Timer { return time.NewTimer(time.Hour) }
+func (n *noted) removeIfIdle(*line)                            {}
+func (n *noted) take() (asked []*claim)                        { asked, n.asked = n.asked, nil; return asked }
 
 // onPaper is a line by itself, without a store, and what it asks for.
 func onPaper() (*line, *noted) {
@@ -39,7 +39,7 @@ func onPaper() (*line, *noted) {
 
 // wanting is a waiter of a kind.
 func wanting(k driver.Kind, note string) *waiter {
-	r := Request{Name: "m", Shape: Shape{Kind: k, Weight: driver.All, Limit: driver.All, Note: note}, Grace: time.Second}
+	r := Request{Name: "m", Mode: Mode{Kind: k, Weight: driver.All, Limit: driver.All, Note: note}, Grace: time.Second}
 	if k == driver.Read {
 		r.Weight = 1
 	}
@@ -48,7 +48,7 @@ func wanting(k driver.Kind, note string) *waiter {
 
 func (w *waiter) String() string {
 	switch {
-	case w.stands:
+	case w.queued:
 		return "waits"
 	case w.err != nil:
 		return w.err.Error()
@@ -77,7 +77,7 @@ func TestLine_OneClaimStandsForTheFirst(t *testing.T) {
 			t.Fatalf("waiter %d is to ask for %v, %v: want the first alone", i, asked, err)
 		}
 	}
-	first := l.standing
+	first := l.pending
 	for _, of := range []struct {
 		leaves *waiter
 		asks   int // claims, since the one that stands suits nobody who comes first
@@ -88,8 +88,8 @@ func TestLine_OneClaimStandsForTheFirst(t *testing.T) {
 			t.Errorf("%d claims are asked for, want %d", len(asked), of.asks)
 		}
 	}
-	if first.Note != "" || l.standing != nil || l.waiters.length > 0 || len(l.held) > 0 {
-		t.Errorf("when all have left %v stands, want nothing", l.standing)
+	if first.Note != "" || l.pending != nil || l.waiters.length > 0 || len(l.held) > 0 {
+		t.Errorf("when all have left %v stands, want nothing", l.pending)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestLine_AFailedStoreIsAskedOnceForAll(t *testing.T) {
 	if _, err := l.enter(try); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("a try at a store that fails: %v, want ErrUnavailable", err)
 	}
-	l.failed(l.standing, false, fmt.Errorf("no: %w", driver.ErrRefused))
+	l.failed(l.pending, false, fmt.Errorf("no: %w", driver.ErrRefused))
 	if got := states(a, b); got != "no: "+driver.ErrRefused.Error()+", waits" {
 		t.Errorf("%s: want that who is refused leaves, and the next waits", got)
 	}

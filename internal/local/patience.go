@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/internal/fault"
 )
 
-// patience is the timer that fails waiters who have borne the store's silence for long enough. It
+// patience is the timer that fails waiters after the store has been silent for long enough. It
 // fires no later than the first of them has, and runs on when they have left: to set it anew for
 // each would cost more than to look once in a while.
 type patience struct {
@@ -20,14 +20,14 @@ type patience struct {
 // try bears less, silence or not: it stands behind others that ask.
 func (p *Pool) patienceOf(w *waiter, now clock.Instant) time.Duration {
 	left := p.Patience - time.Duration(now-max(w.since, p.silence.Since(now)))
-	if w.Try && !w.asks {
+	if w.Try && !w.acquires {
 		left = min(left, tryPatience-time.Duration(now-w.since))
 	}
 	return left
 }
 
-// expectPatience makes sure that the timer fires for w, who has not left its line at now.
-func (p *Pool) expectPatience(w *waiter, now clock.Instant) {
+// armPatience makes sure that the timer fires for w, which stands in its line at now.
+func (p *Pool) armPatience(w *waiter, now clock.Instant) {
 	if end := now.Add(p.patienceOf(w, now)); end < p.patience.at {
 		p.setPatience(end, now)
 	}
@@ -36,15 +36,16 @@ func (p *Pool) expectPatience(w *waiter, now clock.Instant) {
 func (p *Pool) setPatience(at, now clock.Instant) {
 	p.patience.at = at
 	if p.patience.timer == nil {
-		p.patience.timer = time.AfterFunc(max(at.Sub(now), 0), p.impatient)
+		p.patience.timer = time.AfterFunc(max(at.Sub(now), 0), p.onPatience)
 		return
 	}
 	p.patience.timer.Reset(max(at.Sub(now), 0))
 }
 
-// impatient is the timer.
-func (p *Pool) impatient() {
-	now := p.Clock.Look()
+// onPatience is called by the timer. It fails the waiters whose patience is over, and sets the
+// timer for the next of the others.
+func (p *Pool) onPatience() {
+	now := p.Clock.NowSynced()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.patience.at = clock.Never

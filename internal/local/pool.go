@@ -4,7 +4,7 @@
 //
 // Events come from the goroutines that want and release, from the store's answers, from keepalive
 // and from timers. Each changes the line of a name under the mutex of its pool; then settle makes
-// of that what has to be done next, and carry has it done under no mutex.
+// of that what has to be done next, and the pool does that under no mutex.
 //
 //	enter ─▶ waiters ─▶ standing: asking ─▶ waiting ─▶ held ─▶ holds ─▶ release
 //	            ▲                    └──────────────────▲                 │
@@ -108,17 +108,28 @@ func (p *Pool) detach() (s *keepalive.Session, names []string) {
 	return s, names
 }
 
-// ask implements actions.
-func (p *Pool) ask(c *claim, pause time.Duration) { go p.errand(c.background(), c, pause) }
-
-// leave implements actions.
-func (p *Pool) leave(h *Hold, d time.Duration) *time.Timer {
-	return time.AfterFunc(d, func() { p.leaves(h) })
+// acquireAfter implements actions.
+func (p *Pool) acquireAfter(c *claim, pause time.Duration) {
+	ctx := c.background()
+	go func() {
+		if pause > 0 {
+			keepalive.Sleep(ctx, pause)
+		}
+		if p.acquire(ctx, c, p.Clock.Now()) {
+			p.waitRemote(ctx, c)
+		}
+	}()
 }
 
-// tidy drops a line in which nobody is left, and an isolated pool whose lease and session are gone.
-func (p *Pool) tidy(l *line) {
-	if p.lines[l.name] == l && l.waiters.length == 0 && l.standing == nil && len(l.beside) == 0 && len(l.held) == 0 {
+// releaseAfter implements actions.
+func (p *Pool) releaseAfter(h *Hold, d time.Duration) *time.Timer {
+	return time.AfterFunc(d, func() { p.onReleaseTimer(h) })
+}
+
+// removeIfIdle drops a line in which nobody is left, and an isolated pool whose lease and session
+// are gone.
+func (p *Pool) removeIfIdle(l *line) {
+	if p.lines[l.name] == l && l.waiters.length == 0 && l.pending == nil && len(l.extra) == 0 && len(l.held) == 0 {
 		delete(p.lines, l.name)
 	}
 	if !p.isolated || p.closing != nil || len(p.lines) > 0 {

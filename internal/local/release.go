@@ -23,51 +23,52 @@ func (p *Pool) Release(h *Hold, l Lease, now clock.Instant) (was, err error) {
 	h.check(now)
 	was = l.End(fault.ErrReleased)
 	h.used = true
-	var d departure
-	if h.off(l) {
-		d = p.vacate(h, now)
+	var d pendingRelease
+	if h.removeLease(l) {
+		d = p.releaseLocal(h, now)
 	}
 	p.mu.Unlock()
-	return was, p.carry(d)
+	return was, p.sendRelease(d)
 }
 
 // Decline takes a lease that nobody was given off the hold, or none yet.
 func (p *Pool) Decline(h *Hold, l Lease) {
 	now := p.Clock.Now()
 	p.mu.Lock()
-	var d departure
-	if h.off(l) {
-		d = p.vacate(h, now)
+	var d pendingRelease
+	if h.removeLease(l) {
+		d = p.releaseLocal(h, now)
 	}
 	p.mu.Unlock()
-	_ = p.carry(d)
+	_ = p.sendRelease(d)
 }
 
-// leaves is the timer of a hold that was lost, or is kept for its MinHold.
-func (p *Pool) leaves(h *Hold) {
-	now := p.Clock.Look() // the timers of Go stand still while the machine is suspended, and so would a MinHold
+// onReleaseTimer is called when the grace after a loss, or the MinHold, is over.
+func (p *Pool) onReleaseTimer(h *Hold) {
+	now := p.Clock.NowSynced() // the timers of Go stand still while the machine is suspended, and so would a MinHold
 	p.mu.Lock()
-	d := p.vacate(h, now)
+	d := p.releaseLocal(h, now)
 	p.mu.Unlock()
-	_ = p.carry(d)
+	_ = p.sendRelease(d)
 }
 
-// departure is what is left to be done, under no mutex, for a hold that has left the line.
-type departure struct {
+// pendingRelease is what sendRelease has to do, under no mutex, for a hold that has left the line.
+type pendingRelease struct {
 	hold  *Hold  // nil where there is nothing
 	claim *claim // which goes back to the store; nil where others hold it
 	next  *claim // which is to be asked for; nil where there is none
 	trust time.Duration
 }
 
-// vacate takes the hold out of the line.
-func (p *Pool) vacate(h *Hold, now clock.Instant) (d departure) {
-	if h.left || h.kept(now) {
+// releaseLocal takes the hold out of the line, unless its MinHold keeps it. The claim is passed on,
+// or stays for others that share it, or is in what is left to be done.
+func (p *Pool) releaseLocal(h *Hold, now clock.Instant) (d pendingRelease) {
+	if h.released || h.keepForMinHold(now) {
 		return d
 	}
-	h.left = true
-	if h.leaving != nil {
-		h.leaving.Stop()
+	h.released = true
+	if h.releaseTimer != nil {
+		h.releaseTimer.Stop()
 	}
 	d.hold = h
 	c, l := h.claim, h.claim.line
@@ -79,17 +80,17 @@ func (p *Pool) vacate(h *Hold, now clock.Instant) (d departure) {
 	l.held = slices.DeleteFunc(l.held, func(other *claim) bool { return other == c })
 	d.next = l.advance()
 	if h.lost != nil || c.gone != nil { // nobody waits for the answer
-		c.discard()
-		p.goAsk(d.next)
-		p.tidy(l)
+		c.releaseInBackground()
+		p.acquireNext(d.next)
+		p.removeIfIdle(l)
 		return d
 	}
 	d.claim, d.trust = c, c.until(h.grace).Sub(now)
 	return d
 }
 
-// carry gives the claim back to the store, and asks for the next, in one step where the store can.
-func (p *Pool) carry(d departure) error {
+// sendRelease releases the claim at the store, and sends the next, in one step where the store can.
+func (p *Pool) sendRelease(d pendingRelease) error {
 	if d.hold == nil {
 		return nil
 	}
@@ -97,23 +98,23 @@ func (p *Pool) carry(d departure) error {
 	if d.claim == nil {
 		return nil
 	}
-	ctx := lazyctx.Within(context.Background(), min(max(d.trust, time.Millisecond), keepalive.LastWord))
+	ctx := lazyctx.Within(context.Background(), min(max(d.trust, time.Millisecond), keepalive.ReleaseTimeout))
 	defer ctx.Finish()
 	c := d.claim
-	if r, ok := c.session.Driver.(driver.Requeuer); ok && d.next != nil && p.adopt(d.next, c.session) {
+	if r, ok := c.session.Driver.(driver.Requeuer); ok && d.next != nil && p.joinNext(d.next, c.session) {
 		return p.requeue(ctx, r, c, d.next)
 	}
 	wasHeld, err := c.session.Driver.Release(ctx, c.Claim)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.goAsk(d.next)
-	return p.departed(c, wasHeld, err)
+	p.acquireNext(d.next)
+	return p.onReleased(c, wasHeld, err)
 }
 
-// goAsk has the next claim asked for, if there is one.
-func (p *Pool) goAsk(next *claim) {
+// acquireNext sends the next claim, if there is one, from a goroutine of its own.
+func (p *Pool) acquireNext(next *claim) {
 	if next != nil {
-		p.ask(next, 0)
+		p.acquireAfter(next, 0)
 	}
 }
 
@@ -125,18 +126,18 @@ func (p *Pool) requeue(ctx context.Context, r driver.Requeuer, c, next *claim) e
 	if errors.Is(err, driver.ErrUnable) { // it has no room for next; to leave takes none
 		wasHeld, left = c.session.Driver.Release(ctx, c.Claim)
 	}
-	now := p.Clock.Look()
+	now := p.Clock.NowSynced()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.answered(next, false, started, now, g, err) {
-		go p.await(next.background(), next) //nolint:contextcheck // it outlives ctx
+	if p.onAnswer(next, false, started, now, g, err) {
+		go p.waitRemote(next.background(), next) //nolint:contextcheck // it outlives ctx
 	}
 	p.silence.End()
-	return p.departed(c, wasHeld, left)
+	return p.onReleased(c, wasHeld, left)
 }
 
-// adopt makes next a claim of the session, if that lives and next is still wanted.
-func (p *Pool) adopt(next *claim, s *keepalive.Session) bool {
+// joinNext adds next to the session, and reports whether that lives and somebody waits for next.
+func (p *Pool) joinNext(next *claim, s *keepalive.Session) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Over {
@@ -149,15 +150,15 @@ func (p *Pool) adopt(next *claim, s *keepalive.Session) bool {
 	return true
 }
 
-// departed acts on what became of the first release of c.
-func (p *Pool) departed(c *claim, wasHeld bool, err error) error {
-	defer p.tidy(c.line)
+// onReleased handles the result of the first release of c.
+func (p *Pool) onReleased(c *claim, wasHeld bool, err error) error {
+	defer p.removeIfIdle(c.line)
 	switch {
 	case errors.Is(err, driver.ErrSessionLost):
 		c.session.End(err)
 		return fault.Lost(err)
 	case err != nil:
-		c.discard()
+		c.releaseInBackground()
 		return fmt.Errorf("%w: %w", fault.ErrUncertain, err)
 	}
 	p.silence.Answered(p.Clock.Now())

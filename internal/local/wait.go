@@ -14,8 +14,8 @@ func (p *Pool) Wait(ctx context.Context, r Request) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c != nil && p.send(ctx, c, w.since) {
-		p.attend(ctx, w, c)
+	if c != nil && p.acquire(ctx, c, w.since) {
+		p.awaitBy(ctx, w, c)
 	}
 	select {
 	case <-w.ready: // rather than the end of ctx, where both have come
@@ -31,7 +31,7 @@ func (p *Pool) Wait(ctx context.Context, r Request) (*Hold, error) {
 	return p.giveUp(ctx, w)
 }
 
-// enter puts w into its line. It returns the claim that w is to ask for itself.
+// enter puts w into its line. It returns the claim that w has to send itself.
 func (p *Pool) enter(w *waiter) (*claim, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,16 +42,16 @@ func (p *Pool) enter(w *waiter) (*claim, error) {
 		p.lines[w.Name] = l
 	}
 	c, err := l.enter(w)
-	switch w.asks = c != nil; {
+	switch w.acquires = c != nil; {
 	case err != nil:
-		p.tidy(l)
+		p.removeIfIdle(l)
 		return nil, err
-	case w.asks && w.Bound == nil: // its request is bounded, and what comes after it is seen to by send
+	case w.acquires && w.Bound == nil: // its Acquire is bounded, and after that acquire arms patience
 		return c, nil
-	case w.asks: // this goroutine must be free to see that it has been long enough
-		p.ask(c, 0)
+	case w.acquires: // this goroutine must be free to see that it has been long enough
+		p.acquireAfter(c, 0)
 	}
-	p.expectPatience(w, w.since)
+	p.armPatience(w, w.since)
 	return nil, nil
 }
 
@@ -77,7 +77,7 @@ func (p *Pool) giveUp(ctx context.Context, w *waiter) (*Hold, error) {
 func (p *Pool) withdraw(w *waiter) (why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !w.stands {
+	if !w.queued {
 		return nil
 	}
 	l := p.lines[w.Name]

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
-// Shape is what must agree for two goroutines to stand for each other.
-type Shape struct {
+// Mode is what must agree for two goroutines to stand for each other.
+type Mode struct {
 	Kind          driver.Kind
 	Weight, Limit int
 	Note          string
@@ -19,7 +19,7 @@ type Shape struct {
 // Request is what a goroutine wants.
 type Request struct {
 	Name string
-	Shape
+	Mode
 	Grace            time.Duration
 	AnyGrace         bool // Grace is a default: less of it will do, where the store cannot give as much
 	MinHold, MaxHold time.Duration
@@ -38,9 +38,9 @@ type waiter struct {
 	hold  *Hold
 	err   error
 
-	asks        bool             // it asked the store itself
+	acquires    bool             // it sends the claim itself
 	attending   *lazyctx.Context // of its awaiting a claim; nil where it does not
-	stands      bool             // in the line's queue
+	queued      bool             // in the line's queue
 	next, prior *waiter
 	own         Hold // what hold points to, made together with its waiter
 }
@@ -66,7 +66,7 @@ type queue struct {
 }
 
 func (q *queue) push(w *waiter) {
-	w.stands, w.prior = true, q.last
+	w.queued, w.prior = true, q.last
 	if q.last == nil {
 		q.first = w
 	} else {
@@ -90,7 +90,7 @@ func (q *queue) remove(w *waiter) {
 	} else {
 		w.next.prior = w.prior
 	}
-	w.stands, w.next, w.prior = false, nil, nil
+	w.queued, w.next, w.prior = false, nil, nil
 	q.length--
 	if w.Try {
 		q.tries--

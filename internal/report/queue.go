@@ -1,4 +1,4 @@
-// Package report has a log or a tracer told of what happens, by a goroutine of its own.
+// Package report tells a log or a tracer what happens, from a goroutine of its own.
 package report
 
 import (
@@ -30,7 +30,7 @@ type report struct {
 	lost int // before it
 }
 
-// Tell has tell called after what was to be told before.
+// Tell calls tell later, in order.
 func (q *Queue) Tell(tell func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
