@@ -173,7 +173,8 @@ func TestLock_TooManyWaiters(t *testing.T) {
 	})
 }
 
-// Somebody who gave up while the store was asked for it does not make the store unavailable for others.
+// Somebody who gave up while the store was asked for it does not make the store unavailable for
+// others.
 func TestTryLock_AfterAnotherGaveUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, c, _ := two(t)

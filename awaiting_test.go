@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// Whoever is first in a client awaits the claim that stands at the store, for all who want the name here. When it goes,
-// the claim keeps its place, and the next one has it.
+// Whoever is first in a client awaits the claim that stands at the store, for all who want the name
+// here. When it goes, the claim keeps its place, and the next one has it.
 func TestLock_WhoAwaitsForOthersGoes(t *testing.T) {
 	for name, leave := range map[string]func(cancel context.CancelFunc){
 		"one after the other": func(cancel context.CancelFunc) { cancel(); synctest.Wait() },

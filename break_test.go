@@ -56,7 +56,8 @@ func breaks(t *testing.T, store *memlock.Driver, l *interlock.Lease, now bool) {
 	}
 }
 
-// What the store says by itself, that an operator broke the claim, overtakes the answer that grants it: the wait is over.
+// What the store says by itself, that an operator broke the claim, overtakes the answer that grants
+// it: the wait is over.
 func TestABreakInTheMomentOfTheGrantEndsTheWait(t *testing.T) {
 	for _, call := range []string{"acquire", "wait"} {
 		bubble(t, func(t *testing.T) {
@@ -84,7 +85,8 @@ func TestABreakInTheMomentOfTheGrantEndsTheWait(t *testing.T) {
 	}
 }
 
-// telling is a session that says of the first claim that is granted, before it answers so, that it was broken.
+// telling is a session that says of the first claim that is granted, before it answers so, that it
+// was broken.
 type telling struct {
 	everySession
 	call    string

@@ -20,8 +20,8 @@ import (
 
 // What is given back in the background, and what it costs until the store answers.
 
-// A store that answers nothing costs the process nothing that stays. The race detector would keep 1.8 GiB for ten thousand, so make
-// proof has a part without it.
+// A store that answers nothing costs the process nothing that stays. The race detector would keep
+// 1.8 GiB for ten thousand, so make proof has a part without it.
 func TestUnavailable_TenThousandLocksLeaveNothing(t *testing.T) {
 	many := 10_000
 	if raceDetector {
@@ -33,8 +33,8 @@ func TestUnavailable_TenThousandLocksLeaveNothing(t *testing.T) {
 	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) { leaveNothing(t, 500, silence) })
 }
 
-// bubbled counts the goroutines of the bubble. runtime.NumGoroutine takes thousands that have ended for living ones while the
-// garbage collector frees their stacks.
+// bubbled counts the goroutines of the bubble. runtime.NumGoroutine takes thousands that have ended
+// for living ones while the garbage collector frees their stacks.
 func bubbled(t *testing.T) int {
 	t.Helper()
 	stacks := make([]byte, 1<<20) // has room for more than a test can do with
@@ -98,8 +98,8 @@ func leaveNothing(t *testing.T, locks int, silence func(*memlock.Driver) func())
 	}
 }
 
-// The same when the silence lasts for longer than a session, which the store keeps all the same: what it is asked
-// arrives, and nobody hears of it.
+// The same when the silence lasts for longer than a session, which the store keeps all the same:
+// what it is asked arrives, and nobody hears of it.
 func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
@@ -140,8 +140,8 @@ func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
 	})
 }
 
-// A thousand who waited give up at once, while the store is silent or answers, which is far away; a second after it answers none of them
-// stands in line.
+// A thousand who waited give up at once, while the store is silent or answers, which is far away; a
+// second after it answers none of them stands in line.
 func TestUnavailable_AThousandCancelledClaimsAreGoneInASecond(t *testing.T) {
 	for name, option := range map[string]interlock.LockOption{
 		"isolated": interlock.Isolated(),

@@ -94,8 +94,8 @@ func TestClient_KeepsNothingOfWhatIsOver(t *testing.T) {
 	})
 }
 
-// Every session that was opened is closed: also the one that came when its only waiter had left, and the one that the
-// store had ended.
+// Every session that was opened is closed: also the one that came when its only waiter had left,
+// and the one that the store had ended.
 func TestClient_ClosesEverySession(t *testing.T) {
 	for name, play := range map[string]func(t *testing.T, d *spy, c *interlock.Client){
 		"the waiter left while it was opened": func(t *testing.T, _ *spy, c *interlock.Client) {

@@ -90,7 +90,8 @@ func TestDo_ReturnsWhatFnReturnedAndALossBesides(t *testing.T) {
 			return mine
 		})
 		matches(t, err, mine, interlock.ErrLost)
-		// Lost at the store, and not known here before the release says so: too late for fn, not for the result.
+		// Lost at the store, and not known here before the release says so: too late for fn, not
+		// for the result.
 		err = c.Mutex("m").Do(t.Context(), func(context.Context) error {
 			store.Forget("m")
 			return nil

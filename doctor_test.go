@@ -150,7 +150,8 @@ func (d *bounds) Traits() driver.Traits {
 	return t
 }
 
-// A store that does not answer is no finding, whichever check meets it; what was found until then is there.
+// A store that does not answer is no finding, whichever check meets it; what was found until then
+// is there.
 func TestDoctor_Unavailable(t *testing.T) {
 	gone := errors.New("connection reset")
 	for name, c := range map[string]struct {
@@ -191,7 +192,8 @@ func TestDoctor_TheStoreSaysWhy(t *testing.T) {
 	})
 }
 
-// It writes nothing, but with leave: then it has taken, broken and taken a lock, and nothing of it stays.
+// It writes nothing, but with leave: then it has taken, broken and taken a lock, and nothing of it
+// stays.
 func TestDoctor_WritesOnlyWithLeave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &spy{Driver: memlock.New()}
@@ -245,7 +247,8 @@ func TestDoctor_WritesWithALongGrace(t *testing.T) {
 	})
 }
 
-// What is the same on several servers is told once, with the servers; where a check is well on some, those are not told.
+// What is the same on several servers is told once, with the servers; where a check is well on
+// some, those are not told.
 func TestDoctor_SeveralServers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := func(title, server string, l driver.Level, seen string) driver.Finding {
@@ -309,7 +312,8 @@ func TestDoctor_Guarantee(t *testing.T) {
 	})
 }
 
-// A store in which nobody is seen, or whose user may not use the doctor's own names, is not bad for that.
+// A store in which nobody is seen, or whose user may not use the doctor's own names, is not bad for
+// that.
 func TestDoctor_RehearsalOfFewRights(t *testing.T) {
 	for name, c := range map[string]struct {
 		look, acquire error

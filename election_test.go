@@ -147,7 +147,8 @@ func TestElection_EveryLeaderHasAClaimOfItsOwn(t *testing.T) {
 	})
 }
 
-// opaque is a store that can neither be looked into nor watched; blind is one that cannot be watched.
+// opaque is a store that can neither be looked into nor watched; blind is one that cannot be
+// watched.
 type (
 	opaque struct{ driver.Driver }
 	blind  struct {
@@ -228,7 +229,8 @@ func TestElection_ObserveTellsOfEveryChange(t *testing.T) {
 	}
 }
 
-// What Observe ends with says whether the store does not answer or refuses, whether it tells of changes or is asked; and so does Leader.
+// What Observe ends with says whether the store does not answer or refuses, whether it tells of
+// changes or is asked; and so does Leader.
 func TestElection_ObserveSaysWhatFailed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -285,7 +287,8 @@ func TestElection_EndsWithTheClient(t *testing.T) {
 	})
 }
 
-// zoned is a store that tells each time in a zone of its own making, as what is decoded from text is.
+// zoned is a store that tells each time in a zone of its own making, as what is decoded from text
+// is.
 type zoned struct {
 	driver.Driver
 	driver.Inspector

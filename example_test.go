@@ -16,8 +16,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// open stands for interlock.Open(ctx, "file:/var/lib/shop/locks", nil): each call is another machine of the same fleet.
-// Its store is this process.
+// open stands for interlock.Open(ctx, "file:/var/lib/shop/locks", nil): each call is another
+// machine of the same fleet. Its store is this process.
 func open(machine string) *interlock.Client {
 	client, err := interlock.New(fleet.Share(), &interlock.Options{Owner: machine})
 	if err != nil {
@@ -66,7 +66,8 @@ func ExampleMutex_TryLock() {
 	// Output: held by web-1
 }
 
-// Wait at most three seconds. A context would bound the waiting as well; Wait leaves the context to the work.
+// Wait at most three seconds. A context would bound the waiting as well; Wait leaves the context to
+// the work.
 func ExampleWait() {
 	client, other := open("web-1"), open("web-2")
 	defer client.Close()
@@ -89,8 +90,8 @@ func ExampleWait() {
 	// Output: writing the report
 }
 
-// A job of cron that every machine starts at the same minute, and one runs. MinHold keeps the others out even when the
-// job is done before the last machine's clock has struck.
+// A job of cron that every machine starts at the same minute, and one runs. MinHold keeps the
+// others out even when the job is done before the last machine's clock has struck.
 func ExampleMinHold() {
 	for _, machine := range []string{"web-1", "web-2", "web-3"} {
 		client := open(machine) // Close would wait until the minute is over
@@ -106,7 +107,8 @@ func ExampleMinHold() {
 	// Output: the job runs on web-1
 }
 
-// A leader with work. After a loss Lead waits for the function to return, and stands again until its context ends.
+// A leader with work. After a loss Lead waits for the function to return, and stands again until
+// its context ends.
 func ExampleElection_Lead() {
 	client := open("web-1")
 	defer client.Close()
@@ -166,8 +168,8 @@ func ExampleSemaphore_Do() {
 	// Output: more than five: false
 }
 
-// A cache that is mostly read. Who finds it empty looks again with the write lock, because somebody may have filled it
-// meanwhile.
+// A cache that is mostly read. Who finds it empty looks again with the write lock, because somebody
+// may have filled it meanwhile.
 func ExampleRWMutex() {
 	client := open("web-1")
 	defer client.Close()
@@ -203,8 +205,8 @@ func ExampleRWMutex() {
 	// Output: fetched 1 time
 }
 
-// A transfer between two names. Whoever wants both takes them in the same order, so two transfers that cross do not
-// block each other.
+// A transfer between two names. Whoever wants both takes them in the same order, so two transfers
+// that cross do not block each other.
 func ExampleClient_Multi() {
 	client := open("bank-1")
 	defer client.Close()
@@ -229,7 +231,8 @@ func ExampleClient_Multi() {
 	// Output: 60 140
 }
 
-// The lock's token at a file: who comes late is refused by the resource itself. Package fence does it for databases, too.
+// The lock's token at a file: who comes late is refused by the resource itself. Package fence does
+// it for databases, too.
 func ExampleFence() {
 	ctx := context.Background()
 	client := open("web-1")
@@ -321,8 +324,9 @@ func ExampleClient_Shutdown() {
 	// down: <nil>
 }
 
-// Hand a lock to code that takes a sync.Locker. The policy says what becomes of a holder who has lost it: here the process
-// ends before another one gets in. To log and go on is a policy, too, for who can bear two holders.
+// Hand a lock to code that takes a sync.Locker. The policy says what becomes of a holder who has
+// lost it: here the process ends before another one gets in. To log and go on is a policy, too, for
+// who can bear two holders.
 func ExampleMutex_Locker() {
 	client := open("web-1")
 	defer client.Close()

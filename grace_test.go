@@ -57,8 +57,8 @@ func TestGrace_TheLongestIsKept(t *testing.T) {
 	})
 }
 
-// A store that grants again and again when too little trust is left is too slow for this TTL and this grace: that is said,
-// and the name is not taken from the others without end.
+// A store that grants again and again when too little trust is left is too slow for this TTL and
+// this grace: that is said, and the name is not taken from the others without end.
 func TestGrant_TooLateTimeAfterTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
@@ -88,8 +88,8 @@ func TestGrant_TooLateTimeAfterTime(t *testing.T) {
 	})
 }
 
-// A store that keeps sessions for less than it is asked for cannot give every grace; that is said, and never tried
-// without end, also when who wants it comes to be first with the claim of another.
+// A store that keeps sessions for less than it is asked for cannot give every grace; that is said,
+// and never tried without end, also when who wants it comes to be first with the claim of another.
 func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.NewPersonality(memlock.Personality{Clamp: 2 * time.Second})
@@ -126,8 +126,9 @@ func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
 	})
 }
 
-// What a store gives that keeps sessions for another time than its traits say is shown once that is known: by Err, where a grace was
-// chosen that does not go with it, by Until, and once in the log where a TTL was chosen.
+// What a store gives that keeps sessions for another time than its traits say is shown once that is
+// known: by Err, where a grace was chosen that does not go with it, by Until, and once in the log
+// where a TTL was chosen.
 func TestClamp_IsShown(t *testing.T) {
 	for _, tt := range []struct {
 		clamp  time.Duration
@@ -203,7 +204,8 @@ func (h *heard) count(part string) (n int) {
 	return n
 }
 
-// lateSession is a session whose first renewal is good for less than it is itself, as one that came late.
+// lateSession is a session whose first renewal is good for less than it is itself, as one that came
+// late.
 type lateSession struct {
 	driver.Session
 	renewals atomic.Int64

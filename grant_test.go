@@ -43,7 +43,8 @@ func TestA09_TheLabelIsNoSecretAndNoIdentity(t *testing.T) {
 	}
 }
 
-// A5: success is reported although the lease is over already, because the reply was under way for longer than it.
+// A5: success is reported although the lease is over already, because the reply was under way for
+// longer than it.
 func TestA05_AnAnswerThatComesTooLateIsNoLease(t *testing.T) {
 	for _, late := range []time.Duration{13 * time.Second, 14 * time.Second, 15 * time.Second, 40 * time.Second} {
 		bubble(t, func(t *testing.T) {

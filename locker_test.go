@@ -139,8 +139,9 @@ func TestLocker_UnlockTellsWhatItIsTheFirstToHear(t *testing.T) {
 	})
 }
 
-// Goroutine 1 loses its lease and does not know; 2 waits for its Unlock, which leaves the lease of 2 alone. If 2 loses its
-// lease while it waits, it takes another: nobody has worked under the first.
+// Goroutine 1 loses its lease and does not know; 2 waits for its Unlock, which leaves the lease of
+// 2 alone. If 2 loses its lease while it waits, it takes another: nobody has worked under the
+// first.
 func TestLocker_GoroutinesExcludeEachOtherAfterALoss(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -180,7 +181,8 @@ func TestLocker_GoroutinesExcludeEachOtherAfterALoss(t *testing.T) {
 	}
 }
 
-// What Lock cannot do the policy is told, and Lock goes on trying: it never returns without the lock.
+// What Lock cannot do the policy is told, and Lock goes on trying: it never returns without the
+// lock.
 func TestLocker_LockTriesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, a, b := two(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// blockedLog is a log whose reader has gone. early reports whether it is written too early, and fails the test then.
+// blockedLog is a log whose reader has gone. early reports whether it is written too early, and
+// fails the test then.
 type blockedLog struct {
 	slog.Handler
 	early func() bool
@@ -70,7 +71,8 @@ func TestL12_TrustEndsThoughTheLogBlocks(t *testing.T) {
 	})
 }
 
-// A log that blocks while it is told of one lease keeps no other one alive past its end, nor that one.
+// A log that blocks while it is told of one lease keeps no other one alive past its end, nor that
+// one.
 func TestL12_TrustEndsThoughTheLogOfADropBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
@@ -103,7 +105,8 @@ func TestL12_TrustEndsThoughTheLogOfADropBlocks(t *testing.T) {
 	})
 }
 
-// A log that blocks while it is told that the store answers again keeps no lease from being renewed.
+// A log that blocks while it is told that the store answers again keeps no lease from being
+// renewed.
 func TestL12_RenewalsGoOnThoughTheLogBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()

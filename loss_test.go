@@ -201,7 +201,8 @@ func TestL13_MaxHoldEndsAHungJob(t *testing.T) {
 	})
 }
 
-// A renewal that has no file descriptor, no name service or an expired certificate fails in silence.
+// A renewal that has no file descriptor, no name service or an expired certificate fails in
+// silence.
 func TestO05_CauseSaysWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &spy{Driver: memlock.New()}

@@ -9,8 +9,9 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// A lease is lost because the store was silent for as long as trust lasts, and the store answers again before the claim's time
-// is over. The claim stands, so the rest of the MinHold binds: whether its owner releases the lost lease or not.
+// A lease is lost because the store was silent for as long as trust lasts, and the store answers
+// again before the claim's time is over. The claim stands, so the rest of the MinHold binds:
+// whether its owner releases the lost lease or not.
 func TestMinHold_IsKeptAfterALossThatTheClaimOutlived(t *testing.T) {
 	for _, released := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -141,7 +141,8 @@ func TestMulti_ImpossibleNames(t *testing.T) {
 	})
 }
 
-// A MinHold binds what somebody got. A Multi that could not have its second name leaves its first to others at once.
+// A MinHold binds what somebody got. A Multi that could not have its second name leaves its first
+// to others at once.
 func TestMulti_ThatFailsKeepsNothingForItsMinHold(t *testing.T) {
 	for _, how := range []string{"try", "wait", "cancelled"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -205,7 +206,8 @@ func TestMulti_MaxHoldCountsFromTheLastName(t *testing.T) {
 	})
 }
 
-// Nor does a MinHold begin before its lease: a name that was got long before the last is kept as long as that one.
+// Nor does a MinHold begin before its lease: a name that was got long before the last is kept as
+// long as that one.
 func TestMulti_MinHoldCountsFromTheLastName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, a, b := two(t)

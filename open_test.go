@@ -18,7 +18,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// coming is a store that fails with each of these errors, one try after the other, and with the last one again and again; nil is that it opens.
+// coming is a store that fails with each of these errors, one try after the other, and with the
+// last one again and again; nil is that it opens.
 type coming struct {
 	fails []error
 	hangs bool // and says so when its context ends
@@ -45,7 +46,8 @@ func (c *coming) url() string {
 
 func notThere(what string) error { return fmt.Errorf("%s: %w", what, driver.ErrNotSent) }
 
-// Whoever starts before its store, or while that restarts, has a client as soon as the store is there.
+// Whoever starts before its store, or while that restarts, has a client as soon as the store is
+// there.
 func TestOpen_WaitsForAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &coming{fails: []error{notThere("refused"), notThere("loading"), notThere("a replica"), nil}}
@@ -134,7 +136,8 @@ func TestOpen_PatienceEnds(t *testing.T) {
 	})
 }
 
-// The context ends the opening, also of a store that hangs, and the error is that of the context as well.
+// The context ends the opening, also of a store that hangs, and the error is that of the context as
+// well.
 func TestOpen_ItsContextEnds(t *testing.T) {
 	why := errors.New("the service stops")
 	for what, c := range map[string]struct {
@@ -171,7 +174,8 @@ func TestOpen_ItsContextEnds(t *testing.T) {
 	}
 }
 
-// A try that takes longer than the patience is waited for: the store has its own time for that. One that follows has what is left.
+// A try that takes longer than the patience is waited for: the store has its own time for that. One
+// that follows has what is left.
 func TestOpen_ATryHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries, scheme := 0, fmt.Sprint("slow", schemes.Add(1))

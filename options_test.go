@@ -346,7 +346,8 @@ func TestOptions_HugeOnesNeverWrapAround(t *testing.T) {
 	})
 }
 
-// A grace that was asked for is had or refused: a lock with a TTL of its own does not get another one instead.
+// A grace that was asked for is had or refused: a lock with a TTL of its own does not get another
+// one instead.
 func TestOptions_GraceBesideATTLOfItsOwn(t *testing.T) {
 	c := newClient(t, memlock.New(), &interlock.Options{TTL: time.Minute, Grace: 5 * time.Second})
 	if err := c.Mutex("m", interlock.TTL(10*time.Second)).Err(); err == nil || !strings.Contains(err.Error(), "grace of 5s with a TTL of 10s") {

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// crowd lets n goroutines wait for m, each of which holds it for a while and reports how it did, until the returned
-// function is called.
+// crowd lets n goroutines wait for m, each of which holds it for a while and reports how it did,
+// until the returned function is called.
 func crowd(t *testing.T, n int, m *interlock.Mutex, hold time.Duration, again bool, held func(*interlock.Lease)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,8 +96,9 @@ func TestPassing_TokensGrowThroughAllOfIt(t *testing.T) {
 	})
 }
 
-// One process has one goroutine that wants the lock all the time, another has a hundred. With sections that are longer
-// than a tenure they have equally many; with short ones they have equally many grants of the store.
+// One process has one goroutine that wants the lock all the time, another has a hundred. With
+// sections that are longer than a tenure they have equally many; with short ones they have equally
+// many grants of the store.
 func TestPassing_ProcessesAlternateHoweverManyWait(t *testing.T) {
 	for _, section := range []time.Duration{20 * time.Millisecond, time.Millisecond} {
 		bubble(t, func(t *testing.T) {

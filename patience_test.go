@@ -61,7 +61,8 @@ func TestPatience_OfAWaiterInLine(t *testing.T) {
 		resume := silence(theirs)
 		start := time.Now()
 		err := <-failed
-		// Counted from the first request without an answer, which is the next renewal: a third of the TTL from now at most.
+		// Counted from the first request without an answer, which is the next renewal: a third of
+		// the TTL from now at most.
 		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d > 12*time.Second || d < 7*time.Second {
 			t.Errorf("%v after %v, want ErrUnavailable 7s after the first request without an answer", err, d)
 		}
@@ -146,8 +147,8 @@ func TestDeadline_OfAWaiterInLineMatchesErrHeld(t *testing.T) {
 	})
 }
 
-// A session with nothing to renew is renewed without a question to the store, and so without an answer: whoever waits while the
-// store refuses all else has waited in vain all the same.
+// A session with nothing to renew is renewed without a question to the store, and so without an
+// answer: whoever waits while the store refuses all else has waited in vain all the same.
 func TestPatience_ARenewalOfNothingIsNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, over := &spy{Driver: memlock.New()}, make(chan struct{})
@@ -245,7 +246,8 @@ func TestPatience_OfAQuietWaitBesideOneThatGaveUp(t *testing.T) {
 	})
 }
 
-// The second in line asks when the first has given up: its request has as much time as if it had just come.
+// The second in line asks when the first has given up: its request has as much time as if it had
+// just come.
 func TestPatience_OfTheNextRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()

@@ -116,7 +116,8 @@ func TestReentry_GoroutinesThatShareTheContextShareTheLock(t *testing.T) {
 	})
 }
 
-// The outer lease is released while others enter by its context: each of them gets a lease that counts, or waits in line.
+// The outer lease is released while others enter by its context: each of them gets a lease that
+// counts, or waits in line.
 func TestReentry_RacingWithTheReleaseOfTheOuter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, c, _ := two(t)
@@ -182,7 +183,8 @@ func TestReentry_AMutexIsNotEnteredByAPermit(t *testing.T) {
 	})
 }
 
-// What a re-entry cannot have it is refused, before anything is done; what is the same as that of the hold it has.
+// What a re-entry cannot have it is refused, before anything is done; what is the same as that of
+// the hold it has.
 func TestReentry_ChoicesOfItsOwnAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, c, _ := two(t)

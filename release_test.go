@@ -138,7 +138,8 @@ func droppedIsLogged(t *testing.T, ttl time.Duration) {
 		t.Fatal(err)
 	}
 	_, _, line, _ := runtime.Caller(0)
-	// Each renewal has the leases watched that are not yet, so the collection after the second one finds it, or a later one on a busy machine.
+	// Each renewal has the leases watched that are not yet, so the collection after the second one
+	// finds it, or a later one on a busy machine.
 	late := d.count("renew") + 4
 	for deadline, after := time.Now().Add(30*time.Second), 0; after < 20 && !strings.Contains(log.String(), "dropped") && time.Now().Before(deadline); runtime.GC() {
 		runtime.Gosched()

@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// The same for the opening of a session. No lease depends on that, for each is acquired later; what a renewal that fails says
-// of the trust that is left does.
+// The same for the opening of a session. No lease depends on that, for each is acquired later; what
+// a renewal that fails says of the trust that is left does.
 func TestL05_TrustCountsFromTheOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r, start := &spy{Driver: memlock.New()}, &traces{}, time.Now()
@@ -86,8 +86,8 @@ func TestL02_RenewalsGoOnAfterErrors(t *testing.T) {
 	})
 }
 
-// lateReply renews a lease with replies that take two seconds, then cuts the link, and returns by how much the holder
-// was told before the next was granted.
+// lateReply renews a lease with replies that take two seconds, then cuts the link, and returns by
+// how much the holder was told before the next was granted.
 func lateReply(t *testing.T, slow string) (margin time.Duration) {
 	t.Helper()
 	d := &spy{Driver: memlock.New()}

@@ -46,8 +46,8 @@ func loses(t *testing.T, c *interlock.Client, store *memlock.Driver, n int) {
 	}
 }
 
-// What a log that blocked was not told of is counted, and said where it would have stood: what it hears is in order, with the times at
-// which it happened.
+// What a log that blocked was not told of is counted, and said where it would have stood: what it
+// hears is in order, with the times at which it happened.
 func TestReports_OfALogThatBlocks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const all, fit = 300, 1 + 256 // one is being told
@@ -80,7 +80,8 @@ func TestReports_OfALogThatBlocks(t *testing.T) {
 	})
 }
 
-// A tracer that blocks holds up neither the log, nor the end of a lease, nor whoever waits; and what it was not told of is in the log.
+// A tracer that blocks holds up neither the log, nor the end of a lease, nor whoever waits; and
+// what it was not told of is in the log.
 func TestReports_OfATracerThatBlocks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		open, log := make(chan struct{}), &heard{}
@@ -171,7 +172,8 @@ func (a askingAfter) AfterFunc(f func()) func() bool {
 	return func() bool { a.asked("stop"); return stop() }
 }
 
-// No method of a user's context is called under a mutex: it may ask a lease, for which that mutex is needed.
+// No method of a user's context is called under a mutex: it may ask a lease, for which that mutex
+// is needed.
 func TestContext_OfAUserIsAskedUnderNoMutex(t *testing.T) {
 	var found atomic.Bool // once is enough: to find it takes seconds
 	for _, after := range []bool{false, true} {

@@ -92,8 +92,8 @@ func TestRWMutex_ConcurrentTriesOfReadersSucceed(t *testing.T) {
 	})
 }
 
-// Readers of one client join a claim that is there; a writer of another waits for those who joined before their tenure
-// was over, and for nobody else.
+// Readers of one client join a claim that is there; a writer of another waits for those who joined
+// before their tenure was over, and for nobody else.
 func TestRWMutex_AWriterIsNotStarvedByReadersThatJoin(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const held, tenure = 5 * time.Millisecond, 10 * time.Millisecond
@@ -156,7 +156,8 @@ func TestRWMutex_AndMutexOfOneNameExcludeEachOther(t *testing.T) {
 	})
 }
 
-// A reader with another note has a claim of its own, and so has one with a least time, which would keep the others'.
+// A reader with another note has a claim of its own, and so has one with a least time, which would
+// keep the others'.
 func TestRWMutex_ReadersShareOnlyWhatIsAlike(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, c, _ := two(t)
@@ -180,7 +181,8 @@ func TestRWMutex_ReadersShareOnlyWhatIsAlike(t *testing.T) {
 	})
 }
 
-// A21: the unlock of a reader frees the writer or the other readers; leaving a read lock lets a writer in to another.
+// A21: the unlock of a reader frees the writer or the other readers; leaving a read lock lets a
+// writer in to another.
 func TestA21_ReadersAndWritersLeaveForThemselves(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, a, b := two(t)

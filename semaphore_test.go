@@ -192,7 +192,8 @@ func TestSemaphore_WhatIsFreeIsTakenSideBySide(t *testing.T) {
 	}
 }
 
-// Who wants few does not overtake who wants many, nor a later one an earlier one, also where they are asked for side by side.
+// Who wants few does not overtake who wants many, nor a later one an earlier one, also where they
+// are asked for side by side.
 func TestSemaphore_SideBySideNobodyIsOvertaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const permits = 30
@@ -255,7 +256,8 @@ func TestSemaphore_SideBySideNobodyIsOvertaken(t *testing.T) {
 	})
 }
 
-// What was asked for beside the standing claim is given back where nobody wants it any more, or the store has not answered.
+// What was asked for beside the standing claim is given back where nobody wants it any more, or the
+// store has not answered.
 func TestSemaphore_SideBySideNothingIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const permits = 100

@@ -55,7 +55,8 @@ func TestTrust_SessionEndedByTheStoreWhileHeld(t *testing.T) {
 		if d := told(t, l).Sub(at); d != 0 || !errors.Is(l.Err(), driver.ErrSessionLost) {
 			t.Errorf("told after %v of %v, want ErrSessionLost at once", d, l.Err())
 		}
-		// The store would let anybody in now; of this client nobody gets in before the old lease's grace is over.
+		// The store would let anybody in now; of this client nobody gets in before the old lease's
+		// grace is over.
 		const grace = 1500 * time.Millisecond
 		again := hold(t, c, "m")
 		if d := time.Since(at); d != grace {

@@ -61,7 +61,8 @@ func TestShutdown_WaitersLeaveAndHoldersFinish(t *testing.T) {
 	})
 }
 
-// The next holder gets in when fn has returned, or a grace after its context ended: whichever is first.
+// The next holder gets in when fn has returned, or a grace after its context ended: whichever is
+// first.
 func TestShutdown_TheNextGetsInWhenFnHasReturnedOrAGraceLater(t *testing.T) {
 	const grace, patience = 2 * time.Second, 10 * time.Second
 	for _, c := range []struct{ stops, next time.Duration }{
@@ -180,7 +181,8 @@ func opener(d driver.Driver) driver.Opener {
 	return func(context.Context, *url.URL) (driver.Driver, error) { return d, nil }
 }
 
-// A client that holds more than can be released one by one in the time that Close has still closes its session, with which all of it goes.
+// A client that holds more than can be released one by one in the time that Close has still closes
+// its session, with which all of it goes.
 func TestClose_OfManyLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &spy{Driver: memlock.New()}
@@ -279,7 +281,8 @@ func TestClose_NamesALockOnce(t *testing.T) {
 	})
 }
 
-// Sessions are closed side by side: one of whose Close nothing is heard takes no time from the others.
+// Sessions are closed side by side: one of whose Close nothing is heard takes no time from the
+// others.
 func TestClose_ClosesSessionsTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const many = 50
@@ -313,7 +316,8 @@ func TestClose_ClosesSessionsTogether(t *testing.T) {
 	})
 }
 
-// A Release that is under way at a store that does not answer takes its time from that of Close: both together are bounded, too.
+// A Release that is under way at a store that does not answer takes its time from that of Close:
+// both together are bounded, too.
 func TestClose_WhileAReleaseIsNotAnswered(t *testing.T) {
 	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
 		store := memlock.New()
@@ -367,8 +371,8 @@ func TestClose_WhileASessionIsOpened(t *testing.T) {
 	})
 }
 
-// The store does not answer, and its driver does not come back from a release when that is given up, as one that is connecting. The end of
-// the client does not wait for it.
+// The store does not answer, and its driver does not come back from a release when that is given
+// up, as one that is connecting. The end of the client does not wait for it.
 func TestShutdown_DoesNotWaitForAReleaseThatIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const grace = 10 * time.Millisecond

@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// simulation lets processes take locks of every kind at random while their connections stall, fail and come back and
-// leases are taken away, and checks at every grant that those who believe that they hold may do so together.
+// simulation lets processes take locks of every kind at random while their connections stall, fail
+// and come back and leases are taken away, and checks at every grant that those who believe that
+// they hold may do so together.
 type simulation struct {
 	t     *testing.T
 	store *memlock.Driver

@@ -23,8 +23,8 @@ var (
 	stressFirst = flag.Uint64("interlock.seed", 0, "the seed of the first of them")
 )
 
-// TestStress plays random histories: several clients with several goroutines take locks of every kind, while wires
-// stall and fail, operators break claims and sessions end. It checks that
+// TestStress plays random histories: several clients with several goroutines take locks of every
+// kind, while wires stall and fail, operators break claims and sessions end. It checks that
 //
 //   - no two leases that exclude each other are valid at one instant, and what a lease believes is what the store
 //     knows, with a grace to spare (but for histories in which the store forgets);

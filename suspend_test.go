@@ -69,7 +69,8 @@ func TestO01_FirstCallAfterAStopTellsTheLoss(t *testing.T) {
 	})
 }
 
-// sleeper is a clock that a test lets the machine be suspended by. The timers of Go stand still meanwhile, as they do.
+// sleeper is a clock that a test lets the machine be suspended by. The timers of Go stand still
+// meanwhile, as they do.
 type sleeper struct{ slept atomic.Int64 }
 
 func (s *sleeper) suspended(time.Duration) time.Duration { return time.Duration(s.slept.Load()) }
@@ -206,7 +207,8 @@ func TestO02_SuspendedWhileItAcquires(t *testing.T) {
 	}
 }
 
-// A wall clock decides, and is set. No test can set the clock of its process; that the core does not ask it can be read.
+// A wall clock decides, and is set. No test can set the clock of its process; that the core does
+// not ask it can be read.
 func TestO03_NoWallClockDecides(t *testing.T) {
 	var files []string
 	for _, of := range []string{"*.go", "internal/clock/*.go", "internal/lazyctx/*.go", "internal/report/*.go", "internal/local/*.go", "internal/keepalive/*.go"} {

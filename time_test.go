@@ -23,7 +23,8 @@ func hold(t *testing.T, c *interlock.Client, name string, o ...interlock.LockOpt
 	return must[*interlock.Lease](t)(c.Mutex(name, o...).Lock(t.Context()))
 }
 
-// granted locks the mutex of this name in the background, and yields when that was granted. The lease is released.
+// granted locks the mutex of this name in the background, and yields when that was granted. The
+// lease is released.
 func granted(t *testing.T, c *interlock.Client, name string, o ...interlock.LockOption) <-chan time.Time {
 	t.Helper()
 	at := make(chan time.Time, 1)
@@ -43,7 +44,8 @@ func granted(t *testing.T, c *interlock.Client, name string, o ...interlock.Lock
 	return at
 }
 
-// told waits until a lease is over and returns when that was. A lease that goes on for two days will not end.
+// told waits until a lease is over and returns when that was. A lease that goes on for two days
+// will not end.
 func told(t *testing.T, l *interlock.Lease) time.Time {
 	t.Helper()
 	select {
@@ -73,7 +75,8 @@ func outlived(t *testing.T, l *interlock.Lease, what string) {
 	}
 }
 
-// standing returns what stands in the store's line of name, as seen by a driver whose wire is whole.
+// standing returns what stands in the store's line of name, as seen by a driver whose wire is
+// whole.
 func standing(t *testing.T, store *memlock.Driver, name string) []driver.Holder {
 	t.Helper()
 	return must[driver.Line](t)(store.Line(t.Context(), name)).Claims

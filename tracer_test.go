@@ -194,7 +194,8 @@ func (r *panicking) WaitEnd(ctx context.Context, d interlock.WaitEnd) {
 	panic("no such series")
 }
 
-// A server recovers from the panic of a handler. What was granted to it meanwhile nobody would ever release.
+// A server recovers from the panic of a handler. What was granted to it meanwhile nobody would ever
+// release.
 func TestTracer_ThatPanicsLeavesNoLockHeld(t *testing.T) {
 	for what, lock := range map[string]func(*interlock.Client, context.Context) (*interlock.Lease, error){
 		"a mutex": func(c *interlock.Client, ctx context.Context) (*interlock.Lease, error) {

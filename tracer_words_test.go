@@ -66,7 +66,8 @@ func TestTracer_ReasonsOfLoss(t *testing.T) {
 	}
 }
 
-// What the store failed with last is no reason: here it said of another claim that it is gone, and that the session is lost.
+// What the store failed with last is no reason: here it said of another claim that it is gone, and
+// that the session is lost.
 func TestTracer_ReasonIsNotWhatTheStoreSaidOfOthers(t *testing.T) {
 	for _, said := range []error{driver.ErrGone, driver.ErrBroken, interlock.ErrClosed} {
 		bubble(t, func(t *testing.T) {
@@ -90,7 +91,8 @@ func TestTracer_ReasonIsNotWhatTheStoreSaidOfOthers(t *testing.T) {
 	}
 }
 
-// A loss of which the store speaks only when the lease is released, and a release that it has not confirmed.
+// A loss of which the store speaks only when the lease is released, and a release that it has not
+// confirmed.
 func TestTracer_EndsThatTheReleaseTells(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, store := &traces{}, &spy{Driver: memlock.New()}
@@ -186,8 +188,9 @@ func TestTracer_ResultsOfWaits(t *testing.T) {
 	}
 }
 
-// Slack is what the lease that is nearest to its end had left when the renewal was answered: a store that answers late, and a process
-// that asks late, come near to 0, and are late before anything is lost.
+// Slack is what the lease that is nearest to its end had left when the renewal was answered: a
+// store that answers late, and a process that asks late, come near to 0, and are late before
+// anything is lost.
 func TestTracer_SlackSaysHowNearALossWas(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, r := &spy{Driver: memlock.New()}, &traces{}
@@ -224,7 +227,8 @@ func TestTracer_SlackSaysHowNearALossWas(t *testing.T) {
 			} else if slow {
 				late++
 			}
-			// Renewals begin every 3.6 to 4 s; what was asked 4 s ago has 8 s of its 12 left, less what the answer took.
+			// Renewals begin every 3.6 to 4 s; what was asked 4 s ago has 8 s of its 12 left, less
+			// what the answer took.
 			if least := 8*time.Second - d.Took; d.Slack < least-time.Second || d.Slack > 12*time.Second {
 				t.Errorf("told %+v, want a slack of about %v", d, least)
 			}

@@ -166,8 +166,9 @@ func TestTrust_ClaimEndedByTheStoreWhileHeld(t *testing.T) {
 	})
 }
 
-// The store comes and goes; who waits does not notice, as long as it is away for less than a session lives.
-// A5: a grant whose reply comes when the lease is over, or nearly, is never reported.
+// The store comes and goes; who waits does not notice, as long as it is away for less than a
+// session lives. A5: a grant whose reply comes when the lease is over, or nearly, is never
+// reported.
 func TestTrust_LateGrantIsNotReported(t *testing.T) {
 	for _, late := range []time.Duration{7999 * time.Millisecond, 8 * time.Second, 8001 * time.Millisecond, 8500 * time.Millisecond, 9 * time.Second, 9500 * time.Millisecond, 10 * time.Second, 12 * time.Second, 25 * time.Second} {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
@@ -200,7 +201,8 @@ func TestTrust_LateGrantIsNotReported(t *testing.T) {
 	}
 }
 
-// The same for a waiter whose notice, pushed by the store, comes late: it is renewed before it is reported.
+// The same for a waiter whose notice, pushed by the store, comes late: it is renewed before it is
+// reported.
 func TestTrust_GrantPushedAfterAStopIsRenewedFirst(t *testing.T) {
 	for _, late := range []time.Duration{time.Second, 8500 * time.Millisecond, 9500 * time.Millisecond, 10 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
@@ -266,8 +268,8 @@ func TestTrust_GrantPushedAfterAStopIsRenewedFirst(t *testing.T) {
 	}
 }
 
-// The model of the whole: a thousand stalls at random phases, of either kind. Nobody is ever granted what another does
-// not yet know to be lost.
+// The model of the whole: a thousand stalls at random phases, of either kind. Nobody is ever
+// granted what another does not yet know to be lost.
 func TestTrust_ThousandStalls(t *testing.T) {
 	late := 0
 	for seed := range uint64(1000) {
@@ -341,7 +343,8 @@ func TestTrust_MultiBeginsAgainWhenItLosesOneWhileItWaits(t *testing.T) {
 	})
 }
 
-// A renewal that began while an Acquire was under way may not have reached the claim: its trust is that of the Acquire.
+// A renewal that began while an Acquire was under way may not have reached the claim: its trust is
+// that of the Acquire.
 func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := &spy{Driver: memlock.New()}
@@ -370,8 +373,8 @@ func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
 	})
 }
 
-// Two renewals are under way; the answer of the first comes after that of the second, and is good for less. What counts from the start
-// of the second is what the second was given.
+// Two renewals are under way; the answer of the first comes after that of the second, and is good
+// for less. What counts from the start of the second is what the second was given.
 func TestRenew_ValidOfARenewalThatWasOvertaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		first, renews := make(chan struct{}), new(atomic.Int64)
@@ -393,7 +396,8 @@ func TestRenew_ValidOfARenewalThatWasOvertaken(t *testing.T) {
 	})
 }
 
-// overtaken is a session whose first renewal is answered when first is closed, and is good for a second less than what follows.
+// overtaken is a session whose first renewal is answered when first is closed, and is good for a
+// second less than what follows.
 type overtaken struct {
 	everySession
 	first  chan struct{}

@@ -29,7 +29,8 @@ var silences = map[string]func(*memlock.Driver) (resume func()){
 	},
 }
 
-// A Wait that is over before the store has answered says nothing of who holds, but that there was no answer, and in what time.
+// A Wait that is over before the store has answered says nothing of who holds, but that there was
+// no answer, and in what time.
 func TestWait_WithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
@@ -70,8 +71,8 @@ func TestTry_AtAFailingStoreAtOnce(t *testing.T) {
 	})
 }
 
-// A store that says why it cannot is not asked until patience ends: whoever wants the lock hears it at once, whether that
-// takes a session, a line of its own, or stands behind others of its client.
+// A store that says why it cannot is not asked until patience ends: whoever wants the lock hears it
+// at once, whether that takes a session, a line of its own, or stands behind others of its client.
 func TestUnable_IsToldAtOnce(t *testing.T) {
 	for _, warm := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -104,8 +105,8 @@ func TestUnable_IsToldAtOnce(t *testing.T) {
 	}
 }
 
-// A store that has no room for another claim still lets go of one: who releases is told that it did, and who stands behind it in its client
-// that there is no room.
+// A store that has no room for another claim still lets go of one: who releases is told that it
+// did, and who stands behind it in its client that there is no room.
 func TestUnable_ToRequeueStillReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &spy{Driver: memlock.New()}
@@ -142,8 +143,8 @@ func TestUnable_ToRequeueStillReleases(t *testing.T) {
 	})
 }
 
-// A call that gets no answer at all, on a connection that is dead for all one knows, is not the last one: another fits
-// before the end of trust or patience, and is answered.
+// A call that gets no answer at all, on a connection that is dead for all one knows, is not the
+// last one: another fits before the end of trust or patience, and is answered.
 func TestSilence_OfOneCall(t *testing.T) {
 	for _, silent := range []string{"renew", "acquire", "requeue", "open"} {
 		t.Run(silent, func(t *testing.T) {
