@@ -126,9 +126,9 @@ func newServer(o *Options) (*server, error) {
 // httpServer returns the HTTP server of s, with TLS where config is not nil.
 func (s *server) httpServer(config *tls.Config) *http.Server {
 	return &http.Server{
-		Handler: s, DisableGeneralOptionsHandler: true, // OPTIONS * is answered as what is not there, and with the defences
-		TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		Handler: s, TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered by 404, with the defences
+		ReadHeaderTimeout:            headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what clients do wrong
 	}
 }
